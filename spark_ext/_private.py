@@ -238,6 +238,17 @@ def running_query(spark: SparkSession) -> str | None:
     return None if is_remote() else spark.sparkContext.getLocalProperty(_QUERY_ID)
 
 
+def running_plan(df: DataFrame) -> tuple[str, int] | None:
+    """Return the run of the streaming query that runs this code, and a number that equal plans of the run share.
+
+    Reason: a query names its jobs by its run, and Spark does not tell the run otherwise. Spark 3.5 to 4.3.
+    None outside a query and over Spark Connect. Then a second write of one batch to one table is taken for a replay.
+    """
+    if running_query(df.sparkSession) is None:
+        return None
+    return str(df.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")), df.semanticHash()
+
+
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 
 

@@ -107,36 +107,32 @@ class _Delta(TableFormat):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        spark, write = df.sparkSession, uuid4().hex
-        folder: str | None = None
-        actions: list[AddAction] = []
-        has_jar = has_catalog(spark)
-        said = {"writer": writer.name, "query": writer.query, "write": write}
-        table = _open(spark, path, storage_options)
-        _check(df, table, partition_by, path, has_jar=has_jar)
-        if table is not None and _commit_of(table, writer, batch_id, path) is not None:
+        table = _Table(df.sparkSession, path, storage_options)
+        said = {"writer": writer.name, "query": writer.query, "write": uuid4().hex}
+        log = table.open()
+        table.check(df, log, partition_by)
+        if log is not None and table.find(log, writer, batch_id) is not None:
             return False
-        if not has_jar:
-            folder, actions = _write_files(df, path, partition_by)
+        folder, actions = (None, []) if table.has_jar else table.write_files(df, partition_by)
 
         def commit() -> bool:
-            table = _open(spark, path, storage_options)
-            if table is None:
+            log = table.open()
+            if log is None:
                 # Drivers that create one table at once can all succeed: each makes a commit. So it does not have rows.
-                _create(df, path, [], partition_by, storage_options, has_jar=has_jar)
+                table.create(df, [], partition_by)
                 raise _LookAgain
-            last = _commit_of(table, writer, batch_id, path)
+            last = table.find(log, writer, batch_id)
             if last is not None:
-                return bool(last.get("write") == write)
-            _check(df, table, partition_by, path, has_jar=has_jar)
-            if has_jar:
+                return bool(last.get("write") == said["write"])
+            table.check(df, log, partition_by)
+            if table.has_jar:
                 # Delta's own writer skips a batch that another driver has written, without an error.
                 transaction = {"txnAppId": writer.name, "txnVersion": str(batch_id), "userMetadata": json.dumps(said)}
-                _save(df, path, "append", (), **transaction)
-                commits = _existing(spark, path, storage_options).history(_COMMITS[0])
-                is_written = any(_said_in(commit).get("write") == write for commit in commits)
+                table.save(df, "append", (), **transaction)
+                commits = table.existing().history(_COMMITS[0])
+                is_written = any(_said_in(commit).get("write") == said["write"] for commit in commits)
             else:
-                is_written = _commit(df, table, actions, "append", partition_by, said, batch_id)
+                is_written = table.commit(df, log, actions, "append", partition_by, said, batch_id)
             if not is_written:
                 raise _LookAgain
             return True
@@ -146,41 +142,38 @@ class _Delta(TableFormat):
         except _LookAgain:
             raise OSError(f"cannot commit batch {batch_id} to {path}: other commits came first") from None
         if not won and folder is not None:
-            _delete(path, folder)
+            table.delete(folder)
         return won
 
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        table = _open(SparkSession.active(), path, None)
-        return table is not None and _commit_of(table, writer, batch_id, path) is not None
+        table = _Table(SparkSession.active(), path)
+        log = table.open()
+        return log is not None and table.find(log, writer, batch_id) is not None
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
             return spark.table(path)
         if has_catalog(spark):
             return spark.read.format("delta").load(path)
-        return _read(spark, path, _existing(spark, path, storage_options))
+        return _read(spark, path, _Table(spark, path, storage_options).existing())
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        has_jar = has_catalog(df.sparkSession)
-        table = _open(df.sparkSession, path, None)
-        if mode == "error" and table is not None:
+        table = _Table(df.sparkSession, path)
+        log = table.open()
+        if mode == "error" and log is not None:
             raise FileExistsError(f"there is a Delta table at {path}")
-        replaces = mode == "overwrite" and table is not None
-        _check(df, None if replaces else table, partition_by, path, has_jar=has_jar, replaces=replaces)
-        if has_jar:
-            options = {"overwriteSchema": "true"} if mode == "overwrite" else {}
+        table.check(df, log, partition_by, replaces=True)
+        if table.has_jar:
             with suppress(_LookAgain):
-                _save(df, path, mode, partition_by, **options)
+                table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})
                 return
         else:
-            folder, actions = _write_files(df, path, partition_by)
-            if table is None:
-                is_written = _create(df, path, actions, partition_by, None, has_jar=False)
-            else:
-                is_written = _commit(df, table, actions, mode, partition_by)
-            if is_written:
+            folder, actions = table.write_files(df, partition_by)
+            if log is None and table.create(df, actions, partition_by):
                 return
-            _delete(path, folder)
+            if log is not None and table.commit(df, log, actions, mode, partition_by):
+                return
+            table.delete(folder)
         raise OSError(f"cannot commit to {path}: another commit came first")
 
 
@@ -195,60 +188,247 @@ def has_catalog(spark: SparkSession) -> bool:
     return spark.conf.get("spark.sql.catalog.spark_catalog", None) == _CATALOG
 
 
-def _location(spark: SparkSession, name: str) -> str | None:
-    """Return the folder of a table in the session's catalog; None if it is missing."""
-    if not has_catalog(spark):
-        raise ValueError(
-            f"`table` must be None without Delta's catalog, got {str(name)!r}: set spark.sql.extensions to "
-            f"{_EXTENSION} and spark.sql.catalog.spark_catalog to {_CATALOG}, or pass the table's path"
-        )
-    try:
-        if not spark.catalog.tableExists(name):
+class _Table:
+    """A table with a path, or with a name in the session's catalog."""
+
+    def __init__(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None = None) -> None:
+        self._spark, self._path, self._storage_options = spark, path, storage_options
+        self._is_named: Final = isinstance(path, TableName)
+        self.has_jar: Final = has_catalog(spark)
+
+    def open(self) -> DeltaTable | None:
+        """Return the log of the table as it is now; None if the table is missing.
+
+        Raises
+        ------
+        ImportError
+            if the package `deltalake` is missing or too old.
+        ValueError
+            if the path has a '%' and two hex digits, which the package would decode, or if its scheme is not supported.
+        """
+        try:
+            import deltalake
+        except ImportError:
+            raise ImportError("a Delta table needs deltalake: pip install 'msgid[delta]'", name="deltalake") from None
+        if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < _LOWEST:
+            raise ImportError(
+                f"a Delta table needs deltalake {'.'.join(map(str, _LOWEST))} or later, got {deltalake.__version__}: "
+                "pip install 'msgid[delta]'",
+                name="deltalake",
+            )
+        folder = self._location() if self._is_named else self._path
+        if folder is None:
             return None
-        found = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()
-    except ParseException:
-        raise ValueError(f"`table` must be the name of a table, got {str(name)!r}") from None
-    except AnalysisException:  # a view
-        found = []
-    if not found or found[0][0] != FORMAT.name:
-        raise TableConflict(f"cannot use {name} as a Delta table: it is a view or a table of another format")
-    return str(found[0][1])
+        try:
+            return deltalake.DeltaTable(_uri(folder), storage_options=self._storage_options)
+        except deltalake.exceptions.TableNotFoundError:
+            return None
 
+    def existing(self) -> DeltaTable:
+        """Return the log of the table, or raise FileNotFoundError."""
+        log = self.open()
+        if log is None:
+            raise FileNotFoundError(f"cannot find a Delta table at {self._path}")
+        return log
 
-def _open(spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DeltaTable | None:
-    """Return the log of a table as it is now; None if the table is missing.
+    def _location(self) -> str | None:
+        """Return the folder of a table in the session's catalog; None if it is missing."""
+        name, spark = self._path, self._spark
+        if not self.has_jar:
+            raise ValueError(
+                f"`table` must be None without Delta's catalog, got {str(name)!r}: set spark.sql.extensions to "
+                f"{_EXTENSION} and spark.sql.catalog.spark_catalog to {_CATALOG}, or pass the table's path"
+            )
+        try:
+            if not spark.catalog.tableExists(name):
+                return None
+            details = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()
+        except ParseException:
+            raise ValueError(f"`table` must be the name of a table, got {str(name)!r}") from None
+        except AnalysisException:  # a view
+            details = []
+        if not details or details[0][0] != FORMAT.name:
+            raise TableConflict(f"cannot use {name} as a Delta table: it is a view or a table of another format")
+        return str(details[0][1])
 
-    Raises
-    ------
-    ImportError
-        if the package `deltalake` is missing or too old.
-    ValueError
-        if the path has a '%' and two hex digits, which the package would decode, or if its scheme is not supported.
-    """
-    try:
-        import deltalake
-    except ImportError:
-        raise ImportError("a Delta table needs deltalake: pip install 'msgid[delta]'", name="deltalake") from None
-    if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < _LOWEST:
-        raise ImportError(
-            f"a Delta table needs deltalake {'.'.join(map(str, _LOWEST))} or later, got {deltalake.__version__}: "
-            "pip install 'msgid[delta]'",
-            name="deltalake",
-        )
-    folder = _location(spark, path) if isinstance(path, TableName) else path
-    if folder is None:
-        return None
-    try:
-        return deltalake.DeltaTable(_uri(folder), storage_options=storage_options)
-    except deltalake.exceptions.TableNotFoundError:
-        return None
+    def find(self, log: DeltaTable, writer: Writer, batch_id: int) -> dict[str, Any] | None:
+        """Return what the commit of a batch says of itself; None if the batch is not in the table.
 
+        Raises
+        ------
+        TableConflict
+            if the writer has written a later batch, or if another query has written this one.
+        """
+        last = log.transaction_version(writer.name)
+        if last is None or batch_id > last:
+            return None
+        if batch_id < last:
+            raise TableConflict(
+                f"cannot write batch {batch_id} of {writer.name!r} to {self._path}: its batch {last} is in the table. "
+                "The checkpoint is older than the table, or another query has this name: choose another app_id"
+            )
+        for said in (_said_in(commit) for count in _COMMITS for commit in log.history(count)):
+            if said.get("writer") != writer.name:
+                continue
+            if None not in (said.get("query"), writer.query) and said["query"] != writer.query:
+                raise TableConflict(
+                    f"cannot write to {self._path}: its writer {writer.name!r} is another query than {writer.query}. "
+                    "Restore that query's checkpoint, or choose another app_id"
+                )
+            return said
+        return {}
 
-def _existing(spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DeltaTable:
-    table = _open(spark, path, storage_options)
-    if table is None:
-        raise FileNotFoundError(f"cannot find a Delta table at {path}")
-    return table
+    def check(
+        self, df: DataFrame, log: DeltaTable | None, partition_by: tuple[str, ...], *, replaces: bool = False
+    ) -> None:
+        """Check that rows may be written to the table; Delta's own writer checks the rest.
+
+        Raises
+        ------
+        TableConflict
+            if not.
+        """
+        check_names(df.schema)
+        _schema(df, has_jar=self.has_jar)
+        if not self.has_jar:
+            check_partitions(df, partition_by)
+        if WRITE in map(str.lower, df.columns):
+            raise TableConflict(f"cannot write a column named {WRITE!r}: the table's folders have that name")
+        if log is None and not self._is_named:
+            self._check_free()
+        if log is None or replaces:
+            return
+        metadata, columns = log.metadata(), _spark_schema(log)
+        parts = tuple(metadata.partition_columns)
+        if partition_by != parts:
+            raise TableConflict(
+                f"cannot write to {self._path}: partition_by must be the table's {parts}, got {partition_by}"
+            )
+        check_fits(df.schema, columns, self._path)
+        if _FORGETS in metadata.configuration:
+            raise TableConflict(f"cannot write to {self._path}: the table forgets batches, because it has {_FORGETS}")
+        features = [key for key in metadata.configuration if key.startswith("delta.constraints.")]
+        features += [f"NOT NULL of {field.name!r}" for field in columns if not field.nullable]
+        features += [f"{key} of {f.name!r}" for f in columns for key in f.metadata if key.startswith("delta.")]
+        if features and not self.has_jar:
+            raise TableConflict(f"cannot write to {self._path}: it needs Delta's JAR, because it has {features[0]}")
+
+    def _check_free(self) -> None:
+        """Check that the folder of a new table does not hold another table."""
+        import pyarrow.fs as pafs
+
+        files, base = filesystem(self._path)
+        for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
+            if not info.base_name.startswith(("_delta_log", "_temporary", ".", f"{WRITE}=")):
+                raise TableConflict(
+                    f"cannot create a Delta table at {self._path}: the folder holds {info.base_name}, which is not "
+                    "part of one. Choose another folder"
+                )
+
+    def create(self, df: DataFrame, actions: list[AddAction], partition_by: tuple[str, ...]) -> bool:
+        """Create the table with data files, or with Delta's own writer without rows; return False if it exists."""
+        from deltalake.exceptions import DeltaError
+        from deltalake.transaction import create_table_with_add_actions
+
+        if self.has_jar:
+            nothing = self._spark.createDataFrame([], df.schema)
+            self.save(nothing, "append", partition_by)
+            return True
+        try:
+            create_table_with_add_actions(
+                _uri(self._path), _delta_schema(df), actions, "error", list(partition_by),
+                configuration=_PROPERTIES, storage_options=self._storage_options,
+            )  # fmt: skip
+        except DeltaError:
+            if self.open() is None:
+                raise
+            return False
+        return True
+
+    def save(self, df: DataFrame, mode: str, partition_by: tuple[str, ...], **options: str) -> None:
+        """Write rows with Delta's own writer.
+
+        Raises
+        ------
+        _LookAgain
+            if another commit came first.
+        TableConflict
+            if Delta refuses the rows.
+        """
+        rows: Any = df.write.format("delta").mode(mode).options(**options)
+        if partition_by:
+            rows = rows.partitionBy(*partition_by)
+        try:
+            with settings(self._spark, _AS_DELTA_READS):
+                (rows.saveAsTable if self._is_named else rows.save)(self._path)
+        except Exception as error:
+            conditions = sorted(conditions_of(error))
+            if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
+                raise _LookAgain from None
+            for condition in conditions:
+                if condition.startswith("DELTA_"):
+                    raise TableConflict(f"cannot write to {self._path}: {words_of(error, condition)}") from None
+            raise
+
+    def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
+        """Write data files that readers do not see before the commit; return their folder and the actions."""
+        folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
+        rows: Any = checked_partitions(counted.df, partition_by).write
+        if partition_by:
+            rows = rows.partitionBy(*partition_by)
+        with settings(self._spark, _AS_DELTA_READS):
+            rows.parquet(f"{self._path}/{folder}")
+        files, base = filesystem(self._path)
+        infos = data_files(files, f"{base}/{folder}")
+        with ThreadPoolExecutor(THREADS) as pool:
+            actions = list(pool.map(lambda info: _add_action(files, base, info), infos))
+        try:
+            counted.check(sum(json.loads(one.stats)["numRecords"] for one in actions), len(actions), self._path)
+        except MissingRows:
+            self.delete(folder)
+            raise
+        return folder, actions
+
+    def commit(
+        self,
+        df: DataFrame,
+        log: DeltaTable,
+        actions: list[AddAction],
+        mode: str,
+        partition_by: tuple[str, ...],
+        said: dict[str, Any] | None = None,
+        batch_id: int = 0,
+    ) -> bool:
+        """Commit data files; return False if another commit came first.
+
+        Raises
+        ------
+        TableConflict
+            if `deltalake` refuses the table.
+        """
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import CommitProperties, Transaction
+
+        transactions = None if said is None else [Transaction(said["writer"], batch_id)]
+        own = None if said is None else {key: value for key, value in said.items() if value is not None}
+        properties = CommitProperties(custom_metadata=own, app_transactions=transactions)
+        before = log.version()
+        try:
+            log.create_write_transaction(
+                [*actions], mode, _delta_schema(df), list(partition_by), commit_properties=properties
+            )
+        except CommitFailedError as error:
+            log.update_incremental()
+            if log.version() == before:
+                raise TableConflict(f"cannot write to {self._path}: {error}") from None
+            return False
+        return True
+
+    def delete(self, folder: str) -> None:
+        """Delete the files of a write that was not committed. Errors are ignored: the table does not have the files."""
+        files, base = filesystem(self._path)
+        with suppress(OSError):
+            files.delete_dir(f"{base}/{folder}")
 
 
 def _uri(path: str) -> str:
@@ -260,35 +440,6 @@ def _uri(path: str) -> str:
     if unquote(uri) != uri:
         raise ValueError(f"the path of a Delta table must not contain '%' and two hex digits, got {path!r}")
     return uri
-
-
-def _commit_of(table: DeltaTable, writer: Writer, batch_id: int, path: str) -> dict[str, Any] | None:
-    """Return what the commit of a batch says of itself; None if the batch is not in the table.
-
-    Raises
-    ------
-    TableConflict
-        if the writer has written a later batch, or if another query has written this one.
-    """
-    last = table.transaction_version(writer.name)
-    if last is None or batch_id > last:
-        return None
-    if batch_id < last:
-        raise TableConflict(
-            f"cannot write batch {batch_id} of {writer.name!r} to {path}: its batch {last} is in the table. The "
-            "checkpoint is older than the table, or another query has this name: choose another app_id"
-        )
-    for count in _COMMITS:
-        for commit in table.history(count):
-            said = _said_in(commit)
-            if said.get("writer") == writer.name:
-                if None not in (said.get("query"), writer.query) and said["query"] != writer.query:
-                    raise TableConflict(
-                        f"cannot write to {path}: its writer {writer.name!r} is another query than {writer.query}. "
-                        "Restore that query's checkpoint, or choose another app_id"
-                    )
-                return said
-    return {}
 
 
 def _said_in(commit: dict[str, Any]) -> dict[str, Any]:
@@ -332,137 +483,6 @@ def _spark_schema(table: DeltaTable) -> T.StructType:
     return schema
 
 
-def _check(
-    df: DataFrame,
-    table: DeltaTable | None,
-    partition_by: tuple[str, ...],
-    path: str,
-    *,
-    has_jar: bool,
-    replaces: bool = False,
-) -> None:
-    """Check that rows may be written to a table; Delta's own writer checks the rest.
-
-    Raises
-    ------
-    TableConflict
-        if not.
-    """
-    check_names(df.schema)
-    _schema(df, has_jar=has_jar)
-    if not has_jar:
-        check_partitions(df, partition_by)
-    if WRITE in map(str.lower, df.columns):
-        raise TableConflict(f"cannot write a column named {WRITE!r}: the table's folders have that name")
-    if table is None:
-        if not replaces and not isinstance(path, TableName):
-            _check_free(path)
-        return
-    metadata, columns = table.metadata(), _spark_schema(table)
-    if partition_by != tuple(metadata.partition_columns):
-        raise TableConflict(
-            f"cannot write to {path}: partition_by must be the table's {tuple(metadata.partition_columns)}, got "
-            f"{partition_by}"
-        )
-    check_fits(df.schema, columns, path)
-    if _FORGETS in metadata.configuration:
-        raise TableConflict(
-            f"cannot write to {path}: the table forgets batches, because it has the property {_FORGETS}"
-        )
-    features = [key for key in metadata.configuration if key.startswith("delta.constraints.")]
-    features += [f"NOT NULL of {field.name!r}" for field in columns if not field.nullable]
-    features += [f"{key} of {field.name!r}" for field in columns for key in field.metadata if key.startswith("delta.")]
-    if features and not has_jar:
-        raise TableConflict(f"cannot write to {path}: it needs Delta's JAR, because it has {features[0]}")
-
-
-def _check_free(path: str) -> None:
-    """Check that the folder of a new table does not hold another table."""
-    import pyarrow.fs as pafs
-
-    files, base = filesystem(path)
-    for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
-        if not info.base_name.startswith(("_delta_log", "_temporary", ".", f"{WRITE}=")):
-            raise TableConflict(
-                f"cannot create a Delta table at {path}: the folder holds {info.base_name}, which is not part of one. "
-                "Choose another folder"
-            )
-
-
-def _create(
-    df: DataFrame,
-    path: str,
-    actions: list[AddAction],
-    partition_by: tuple[str, ...],
-    storage_options: dict[str, str] | None,
-    *,
-    has_jar: bool,
-) -> bool:
-    """Create a table with data files, or with Delta's own writer without rows; return False if it exists."""
-    from deltalake.exceptions import DeltaError
-    from deltalake.transaction import create_table_with_add_actions
-
-    try:
-        if has_jar:
-            _save(df.sparkSession.createDataFrame([], df.schema), path, "append", partition_by)
-        else:
-            create_table_with_add_actions(
-                _uri(path), _delta_schema(df), actions, "error", list(partition_by),
-                configuration=_PROPERTIES, storage_options=storage_options,
-            )  # fmt: skip
-    except DeltaError:
-        if _open(df.sparkSession, path, storage_options) is None:
-            raise
-        return False
-    return True
-
-
-def _save(df: DataFrame, place: str, mode: str, partition_by: tuple[str, ...], **options: str) -> None:
-    """Write rows with Delta's own writer to a path or a named table.
-
-    Raises
-    ------
-    _LookAgain
-        if another commit came first.
-    TableConflict
-        if Delta refuses the rows.
-    """
-    rows: Any = df.write.format("delta").mode(mode).options(**options)
-    if partition_by:
-        rows = rows.partitionBy(*partition_by)
-    try:
-        with settings(df.sparkSession, _AS_DELTA_READS):
-            (rows.saveAsTable if isinstance(place, TableName) else rows.save)(place)
-    except Exception as error:
-        conditions = sorted(conditions_of(error))
-        if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
-            raise _LookAgain from None
-        for condition in conditions:
-            if condition.startswith("DELTA_"):
-                raise TableConflict(f"cannot write to {place}: {words_of(error, condition)}") from None
-        raise
-
-
-def _write_files(df: DataFrame, path: str, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
-    """Write data files with Spark that readers do not see before the commit; return their folder and the actions."""
-    folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
-    with settings(df.sparkSession, _AS_DELTA_READS):
-        rows: Any = checked_partitions(counted.df, partition_by).write
-        if partition_by:
-            rows = rows.partitionBy(*partition_by)
-        rows.parquet(f"{path}/{folder}")
-    files, base = filesystem(path)
-    infos = data_files(files, f"{base}/{folder}")
-    with ThreadPoolExecutor(THREADS) as pool:
-        actions = list(pool.map(lambda info: _add_action(files, base, info), infos))
-    try:
-        counted.check(sum(json.loads(action.stats)["numRecords"] for action in actions), len(actions), path)
-    except MissingRows:
-        _delete(path, folder)
-        raise
-    return folder, actions
-
-
 def _add_action(files: pafs.FileSystem, base: str, info: pafs.FileInfo) -> AddAction:
     import pyarrow.parquet as pq
     from deltalake.transaction import AddAction
@@ -494,48 +514,6 @@ def _statistics(footer: Any) -> dict[str, Any]:
             if bounds and all(type(one) is int or (type(one) is str and len(one) <= _CHARACTERS) for one in bounds):
                 facts["minValues"][column.name], facts["maxValues"][column.name] = min(bounds), max(bounds)
     return facts
-
-
-def _commit(
-    df: DataFrame,
-    table: DeltaTable,
-    actions: list[AddAction],
-    mode: str,
-    partition_by: tuple[str, ...],
-    said: dict[str, Any] | None = None,
-    batch_id: int = 0,
-) -> bool:
-    """Commit data files; return False if another commit came first.
-
-    Raises
-    ------
-    TableConflict
-        if `deltalake` refuses the table.
-    """
-    from deltalake.exceptions import CommitFailedError
-    from deltalake.transaction import CommitProperties, Transaction
-
-    transactions = [] if said is None else [Transaction(said["writer"], batch_id)]
-    own = None if said is None else {key: value for key, value in said.items() if value is not None}
-    properties = CommitProperties(custom_metadata=own, app_transactions=transactions)
-    before = table.version()
-    try:
-        table.create_write_transaction(
-            [*actions], mode, _delta_schema(df), list(partition_by), commit_properties=properties
-        )
-    except CommitFailedError as error:
-        table.update_incremental()
-        if table.version() == before:
-            raise TableConflict(f"cannot commit to {table.table_uri}: {error}") from None
-        return False
-    return True
-
-
-def _delete(path: str, folder: str) -> None:
-    """Delete the files of a write that was not committed. Errors are ignored: such files are not part of the table."""
-    files, base = filesystem(path)
-    with suppress(OSError):
-        files.delete_dir(f"{base}/{folder}")
 
 
 def _files_of(table: DeltaTable) -> list[tuple[str, dict[str, Any]]]:

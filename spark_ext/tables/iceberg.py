@@ -1,8 +1,13 @@
 """Iceberg as a table format: tables with names in a catalog of the session, any number of writers and readers.
 
 Spark stages the rows of a batch in a branch of the table, which readers do not see. ``cherrypick_snapshot`` publishes
-them in one commit, and refuses the ID of a batch that the table's history has. A property of the table keeps the number
-of the last batch, because snapshots expire. No setting of the session and no property changes the writes of others.
+them in one commit, and refuses the ID of a batch that the table's history has. Properties of the table keep what its
+snapshots forget when they expire. Their text stands in the key, because Spark hides values whose key looks like a
+password:
+
+- ``msgid.batch/WRITER/BATCH/QUERY`` is set after a batch is published: the last one of a writer counts.
+- ``msgid.publishing/WRITER/BATCH/SNAPSHOT`` is set before, with the table's snapshot at that time. So a batch that was
+  published, and not recorded because its process ended, is found.
 
 The branch is dropped before the rows are published. So if a driver is paused until the snapshots of another driver,
 with the same batch, have expired, the rows that it staged before have expired too, and it cannot publish them.
@@ -10,11 +15,12 @@ with the same batch, have expired, the rows that it staged before have expired t
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-from pyspark.errors import IllegalArgumentException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -22,23 +28,21 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables import _iceberg_records as records
 from spark_ext.tables._batches import check_fits, check_names, plain
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.table_formats import TableFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
     from spark_ext.tables._writers import Writer
 
-_PLAIN: Final = (
-    T.BooleanType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BinaryType, T.DateType,
-    T.TimestampType, T.TimestampNTZType,
-)  # fmt: skip
-_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
+_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})+")
+_SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "changelog")
+"""Iceberg takes a last part of such a name for a version of the table that the other parts name."""
 _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _BATCH_ID: Final = "snapshot-property.wap.id"
@@ -47,20 +51,20 @@ _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
 _KEPT: Final = 16
 """Number of records of a writer that are removed in one commit when they are no longer needed."""
+_NO_SNAPSHOT: Final = "none"
+"""The value of the property ``current-snapshot-id`` of a table that has never had rows."""
+_RECORDED: Final = -1
+"""The batch is recorded, so its snapshot does not matter."""
 
 
-class _Found(NamedTuple):
-    """The records of a writer's batch in a table."""
+class Snapshot(NamedTuple):
+    """A snapshot of a table."""
 
-    recorded: list[records.Series]
-    """All records of the writer, the last one first."""
-    is_recorded: bool
-    published: int | None
-    """The staged snapshot with the rows of the batch, if it is published and not recorded yet."""
-
-    @property
-    def is_written(self) -> bool:
-        return self.is_recorded or self.published is not None
+    parent: int | None
+    id: str | None
+    """The ID of the batch whose rows it adds: as it was staged, or as it was published."""
+    source: int | None
+    """The staged snapshot from which it was published."""
 
 
 class _Iceberg(TableFormat):
@@ -68,12 +72,10 @@ class _Iceberg(TableFormat):
     has_names = True
 
     def is_table(self, path: str) -> bool:
-        try:
-            catalog = records.parts_of(path)[0]
-        except ValueError:
-            return False
         spark = SparkSession.getActiveSession()
-        return spark is not None and _catalog_class(spark, catalog) is not None
+        with suppress(ValueError):
+            return spark is not None and _has_catalog(spark, parts_of(path)[0])
+        return False
 
     def write_batch(
         self,
@@ -84,43 +86,38 @@ class _Iceberg(TableFormat):
         partition_by: tuple[str, ...],
         storage_options: dict[str, str] | None,
     ) -> bool:
-        table = _Table(df.sparkSession, path, writes=True)
-        rows = table.prepare(df, partition_by)
-        table.claim(writer)
-        found = table.find(writer, batch_id)
-        if found.is_written:
-            table.finish(found, writer, batch_id)
-            return False
-        try:
-            staged = table.stage(rows, writer, batch_id)
-        except Exception:
-            if not table.is_written_now(writer, batch_id):  # by another driver, which has dropped the branch
-                raise
-            return False
-        table.refresh()
-        found = table.find(writer, batch_id)
-        won = not found.is_written and table.publish(staged, writer, batch_id)
-        table.finish(found, writer, batch_id)
+        table = _Table(df.sparkSession, path)
+        rows, won = table.prepare(df, partition_by), False
+        published = table.find(writer, batch_id)
+        if published is None:
+            try:
+                staged = table.stage(rows, writer, batch_id)
+            except Exception:
+                table.refresh()
+                if table.find(writer, batch_id) is None:  # otherwise another driver has dropped the branch
+                    raise
+                return False
+            table.refresh()
+            published = table.find(writer, batch_id)
+            won = published is None and table.publish(staged, writer, batch_id)
+        table.finish(published, writer, batch_id)
         return won
 
     def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
         table = _Table(SparkSession.active(), path)
-        return table.exists() and table.find(writer, batch_id).is_written
+        return table.exists() and table.find(writer, batch_id) is not None
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(spark, path)
         if not table.exists():
             raise FileNotFoundError(f"cannot find an Iceberg table {path}")
         head = table.head()
-        reader = spark.read if head == records.NO_SNAPSHOT else spark.read.option("versionAsOf", head)
+        reader = spark.read if head is None else spark.read.option("versionAsOf", str(head))
         return reader.table(table.sql_name)
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        table = _Table(df.sparkSession, path, writes=True)
-        if table.exists() and mode == "append":
-            table.prepare(df, partition_by).writeTo(table.sql_name).append()
-        else:
-            table.create(_with_types(df, iceberg_schema(df)), partition_by, replaces=mode == "overwrite")
+        rows = _with_types(df, plain(df.schema, _widened))
+        _Table(df.sparkSession, path).create(rows, partition_by, replaces=mode == "overwrite")
 
 
 FORMAT: Final = _Iceberg()
@@ -130,25 +127,20 @@ FORMATS: Final = (FORMAT,)
 class _Table:
     """A table in a catalog of a session. Statements in SQL reach it, so Spark Connect has it too."""
 
-    def __init__(self, spark: SparkSession, name: str, *, writes: bool = False) -> None:
-        self._spark, self._name, self._writes = spark, name, writes
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark, self._name = spark, name
         self.properties: dict[str, str] = {}
         """The properties of the table when `refresh` was called."""
         self._branches: list[str] = []
         """The branches of the table when rows were staged."""
-        parts = records.parts_of(name)
-        if _catalog_class(spark, parts[0]) is None:
-            current = spark.catalog.currentCatalog()
-            if _catalog_class(spark, current) is None:
-                raise ValueError(
-                    f"cannot use {name}: the session lacks a catalog {parts[0]!r} of Iceberg; set spark.sql.catalog."
-                    f"{parts[0]} to org.apache.iceberg.spark.SparkCatalog, with the settings of the catalog"
-                )
-            parts = [current, *parts]
-        if writes and _EXTENSIONS not in str(spark.conf.get("spark.sql.extensions", "")):
-            raise ValueError(f"cannot write to {name}: the session lacks {_EXTENSIONS} in spark.sql.extensions")
-        self._catalog: Final = records.quoted(parts[:1])
-        self.sql_name: Final = records.quoted(parts)
+        parts = parts_of(name)
+        if not _has_catalog(spark, parts[0]):
+            raise ValueError(
+                f"cannot use {name}: the session lacks a catalog {parts[0]!r} of Iceberg; set spark.sql.catalog."
+                f"{parts[0]} to org.apache.iceberg.spark.SparkCatalog, with the settings of the catalog"
+            )
+        self._catalog: Final = f"`{parts[0]}`"
+        self.sql_name: Final = ".".join(f"`{part}`" for part in parts)
 
     def exists(self) -> bool:
         """Return whether the catalog has the table, as it is now.
@@ -156,16 +148,12 @@ class _Table:
         Raises
         ------
         TableConflict
-            if it is not an Iceberg table.
-        ValueError
-            if the catalog cannot be used, for example because Iceberg's JAR is missing.
+            if it is not an Iceberg table, or if the catalog cannot be used.
         """
         try:
             found = bool(self._spark.catalog.tableExists(self.sql_name))
         except Exception as error:
-            if not (isinstance(error, PySparkException) or is_java_error(error)):
-                raise
-            raise ValueError(f"cannot use {self._name}: {cause_of(error)}") from None
+            raise self._refusal(error) from None
         if found:
             self.refresh()
         return found
@@ -176,27 +164,20 @@ class _Table:
         self.properties = {row[0]: row[1] for row in self._spark.sql(f"SHOW TBLPROPERTIES {self.sql_name}").collect()}
         if not self.properties.get("format", "").startswith("iceberg/"):
             raise TableConflict(f"cannot use {self._name}: it is not an Iceberg table")
-        for key in _STAGING if self._writes and self.properties.get("write.wap.enabled") == "true" else ():
-            if self._spark.conf.get(key, None) is not None:
-                raise ValueError(f"cannot write to {self._name}: {key} is set, so Spark would stage the rows")
 
-    def head(self) -> str:
-        """Return the table's snapshot, or `NO_SNAPSHOT`."""
-        return self.properties["current-snapshot-id"]
+    def head(self) -> int | None:
+        """Return the table's snapshot; None if it has never had rows."""
+        head = self.properties["current-snapshot-id"]
+        return None if head == _NO_SNAPSHOT else int(head)
 
     def prepare(self, df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
         """Return the rows as the table holds them; create the table if it is missing."""
+        check_names(df.schema)
         if not self.exists():
             with suppress(FileExistsError):  # another driver has created it
-                self.create(self._spark.createDataFrame([], iceberg_schema(df)), partition_by)
+                self.create(self._spark.createDataFrame([], plain(df.schema, _widened)), partition_by)
             self.refresh()
-        _check_partitions(df, partition_by, self._name)
-        rows = self.fitting(df)
-        if partition_by and (columns := self._partition_columns()) != partition_by:
-            raise TableConflict(
-                f"cannot write to {self._name}: partition_by must be the table's {columns}, got {partition_by}"
-            )
-        return rows
+        return self.fitting(df)
 
     def create(self, df: DataFrame, partition_by: tuple[str, ...], *, replaces: bool = False) -> None:
         """Create the table with rows.
@@ -208,7 +189,6 @@ class _Table:
         TableConflict
             if the catalog cannot create it.
         """
-        _check_partitions(df, partition_by, self._name)
         creation = df.writeTo(self.sql_name).using(FORMAT.name)
         if partition_by:
             creation = creation.partitionedBy(*(F.col(quoted_name(name)) for name in partition_by))
@@ -218,75 +198,61 @@ class _Table:
             else:
                 creation.create()
         except Exception as error:
-            if not (isinstance(error, PySparkException) or is_java_error(error)):
-                raise
             if not replaces and self.exists():
                 raise FileExistsError(f"there is an Iceberg table {self._name}") from None
-            raise TableConflict(f"cannot create {self._name}: {cause_of(error)}") from None
+            raise self._refusal(error) from None
 
     def fitting(self, df: DataFrame) -> DataFrame:
         """Return the rows with all columns of the table, which are NULL where the rows lack them."""
-        check_names(df.schema)
         columns = self._spark.table(self.sql_name).schema
         check_fits(plain(df.schema, _widened), columns, self._name)
-        for field in columns:
-            if field.name not in df.columns and not field.nullable:
-                raise TableConflict(
-                    f"cannot write to {self._name}: its column {field.name!r} is NOT NULL, and the rows lack it"
-                )
         return _with_types(df, columns)
 
-    def _partition_columns(self) -> tuple[str, ...]:
-        """Return the columns and functions by which the table is partitioned."""
-        rows = self._spark.sql(f"DESCRIBE TABLE {self.sql_name}").collect()
-        return records.partitions_of([(row[0], row[1]) for row in rows])
-
-    def claim(self, writer: Writer) -> None:
-        """Record the query of a writer.
-
-        The record is set before it is checked. So of two queries at once, at least one finds the record of the other.
-        """
-        records.check_queries(self.properties, writer, self._name)
-        new = [key for key in records.query_keys(writer) if key not in self.properties]
-        if new:
-            self._set(new)
-            self.refresh()
-            try:
-                records.check_queries(self.properties, writer, self._name)
-            except TableConflict:
-                self._unset(new)
-                raise
-
-    def find(self, writer: Writer, batch_id: int) -> _Found:
-        """Return what the table has recorded of a batch.
+    def find(self, writer: Writer, batch_id: int) -> int | None:
+        """Return the staged snapshot with the rows of a batch, or `_RECORDED`; None if it is not in the table.
 
         Raises
         ------
         TableConflict
-            if that is no longer known.
+            if the writer has written a later batch, another query has written this one, or that is no longer known.
         """
-        records.check_queries(self.properties, writer, self._name)
-        recorded = records.series_of(self.properties, writer)
-        is_recorded = records.is_recorded(recorded, batch_id, writer, self._name)
-        attempts = records.publishing_keys(self.properties, writer).values()
-        bases = {snapshot for number, snapshot in attempts if number == batch_id}
-        if is_recorded or not bases:
-            return _Found(recorded, is_recorded, None)
-        head = None if self.head() == records.NO_SNAPSHOT else int(self.head())
-        is_known, published = records.publication(self._snapshots(), head, records.batch_of(writer, batch_id), bases)
+        recorded = keys_of("batch", self.properties, writer)
+        last = max((number for number, _ in recorded.values()), default=-1)
+        if batch_id < last:
+            raise TableConflict(
+                f"cannot write batch {batch_id} of {writer.name!r} to {self._name}: its batch {last} is in the table. "
+                "The checkpoint is older than the table, or another query has this name: choose another app_id"
+            )
+        if batch_id == last:
+            self._check_query([query for number, query in recorded.values() if number == last], writer)
+            return _RECORDED
+        attempts = keys_of("publishing", self.properties, writer)
+        bases = {snapshot for number, snapshot in attempts.values() if number == batch_id}
+        if not bases:
+            return None
+        is_known, staged, query = publication(self._snapshots(), self.head(), f"msgid/{writer.name}/{batch_id}/", bases)
         if not is_known:
-            raise records.unknown_batch(recorded, writer, batch_id, self._name)
-        return _Found(recorded, is_recorded, published)
+            raise TableConflict(
+                f"cannot tell whether batch {batch_id} of {writer.name!r} is in {self._name}: an attempt ended before "
+                "it recorded the batch, and the table's snapshots since then have expired. If its rows are missing, "
+                f"unset the table properties that begin with 'msgid.publishing/{writer.name}/{batch_id}/'; otherwise "
+                f"set '{key_of('batch', writer, batch_id, writer.query)}' = ''"
+            )
+        if staged is not None:
+            self._check_query([query], writer)
+        return staged
 
-    def is_written_now(self, writer: Writer, batch_id: int) -> bool:
-        """Return whether a batch is written after an error."""
-        self.refresh()
-        return self.find(writer, batch_id).is_written
+    def _check_query(self, queries: list[str], writer: Writer) -> None:
+        if writer.query is not None and not {writer.query, ""} & {*queries}:
+            raise TableConflict(
+                f"cannot write to {self._name}: its writer {writer.name!r} is another query than {writer.query}. "
+                "Restore that query's checkpoint, or choose another app_id"
+            )
 
     def _refs(self) -> dict[str, int]:
         return {row[0]: row[1] for row in self._metadata("refs", "name", "snapshot_id")}
 
-    def _snapshots(self) -> dict[int, records.Snapshot]:
+    def _snapshots(self) -> dict[int, Snapshot]:
         rows = self._metadata(
             "snapshots",
             "snapshot_id",
@@ -294,30 +260,36 @@ class _Table:
             "coalesce(summary['published-wap-id'], summary['wap.id'])",
             "CAST(summary['source-snapshot-id'] AS BIGINT)",
         )
-        return {row[0]: records.Snapshot(row[1], row[2], row[3]) for row in rows}
+        return {row[0]: Snapshot(row[1], row[2], row[3]) for row in rows}
 
     def _metadata(self, table: str, *columns: str) -> list[Any]:
         return self._spark.table(f"{self.sql_name}.{table}").selectExpr(*columns).collect()
 
     def stage(self, rows: DataFrame, writer: Writer, batch_id: int) -> int:
         """Write rows to the table in a snapshot that readers do not see; return the snapshot."""
-        branch, base = records.branch_of(writer, batch_id, uuid4().hex), self.head()
+        for key in _STAGING if self.properties.get("write.wap.enabled") == "true" else ():
+            if self._spark.conf.get(key, None) is not None:
+                raise TableConflict(f"cannot write to {self._name}: {key} is set, so Spark would stage the rows")
+        # Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it.
+        branch, base = f"msgid-{writer.name}-{batch_id}-{uuid4().hex}", self.head()
         self._create_branch(branch, base)
         try:
-            before = self._refs()[branch] if base == records.NO_SNAPSHOT else int(base)
-            self._append(rows, branch, records.batch_of(writer, batch_id))
+            before = self._refs()[branch] if base is None else base
+            self._append(rows, branch, f"msgid/{writer.name}/{batch_id}/{writer.query or ''}")
+            self.refresh()  # another thread of the session may have put an older state into the catalog's cache
             refs = self._refs()
-            if refs[branch] == before:
-                raise OSError(f"cannot find the rows that Spark has written to the branch {branch} of {self._name}")
         finally:
             self._drop(branch)
+        if refs[branch] == before:
+            raise OSError(f"cannot find the rows that Spark has written to the branch {branch} of {self._name}")
         self._branches = list(refs)
         return refs[branch]
 
     def publish(self, staged: int, writer: Writer, batch_id: int) -> bool:
         """Add the rows of a staged snapshot to the table; return False if another driver has published the batch."""
         # The table was read after the rows were staged, so its snapshot does not expire before they are published.
-        self._set([records.publishing_key(writer, batch_id, self.head())])
+        base = self.head()
+        self._set(key_of("publishing", writer, batch_id, _NO_SNAPSHOT if base is None else base))
 
         def publish() -> bool:
             try:
@@ -325,38 +297,40 @@ class _Table:
             except Exception:
                 # The batch may be published all the same: by another driver, or the answer to this one was lost.
                 self.refresh()
-                found = self.find(writer, batch_id)
-                if not found.is_written:
+                published = self.find(writer, batch_id)
+                if published is None:
                     raise
-                return found.published == staged
+                return published == staged
             return True
 
         return retry(publish, is_lost_commit, _DELAYS)
 
-    def finish(self, found: _Found, writer: Writer, batch_id: int) -> None:
-        """Record a batch that is in the table; remove old records, and the branches of recorded batches."""
-        old = [records.key_of(one, writer) for one in found.recorded]
-        if found.is_recorded:
-            del old[0]
-        else:
-            self._set([records.key_of(records.extended(found.recorded, batch_id), writer)])
-        last = max(batch_id, *(one.last for one in found.recorded), -1)
-        old += [key for key, (number, _) in records.publishing_keys(self.properties, writer).items() if number <= last]
+    def finish(self, published: int | None, writer: Writer, batch_id: int) -> None:
+        """Record a batch that is in the table; remove old records, and the branches of earlier batches."""
+        if published != _RECORDED:
+            self._set(key_of("batch", writer, batch_id, writer.query))
+        old = [key for key, (number, _) in keys_of("batch", self.properties, writer).items() if number < batch_id]
+        old += [
+            key for key, (number, _) in keys_of("publishing", self.properties, writer).items() if number <= batch_id
+        ]
         if len(old) >= _KEPT:
-            self._unset(old)
+            self._run(f"ALTER TABLE {self.sql_name} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(repr, old))})")
         for branch in self._branches:
-            number = records.staged_batch(branch, writer)
-            if number is not None and number <= last:
+            match = re.fullmatch(rf"msgid-{re.escape(writer.name)}-(\d+)-\w+", branch)
+            if match is not None and int(match[1]) <= batch_id:
                 self._drop(branch)
 
-    def _create_branch(self, branch: str, base: str) -> None:
-        version = "" if base == records.NO_SNAPSHOT else f" AS OF VERSION {base}"
+    def _create_branch(self, branch: str, base: int | None) -> None:
+        version = "" if base is None else f" AS OF VERSION {base}"
         self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version}")
 
     def _append(self, rows: DataFrame, branch: str, id: str) -> None:
         # Not with the option "branch": Iceberg 1.11 ignores it in a write, and writes to the table itself.
         writer = rows.writeTo(f"{self.sql_name}.`branch_{branch}`").option(_BATCH_ID, id)
-        retry(writer.append, is_lost_commit, _DELAYS)
+        try:
+            retry(writer.append, is_lost_commit, _DELAYS)
+        except AnalysisException as error:
+            raise self._refusal(error) from None
 
     def _cherrypick(self, staged: int) -> None:
         arguments = f"table => '{self.sql_name}', snapshot_id => {staged}"
@@ -369,72 +343,109 @@ class _Table:
 
         self._run(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`", may_pass)
 
-    def _set(self, keys: list[str]) -> None:
-        pairs = ", ".join(f"'{key}' = ''" for key in keys)
-        self._run(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ({pairs})")
-
-    def _unset(self, keys: list[str]) -> None:
-        names = ", ".join(f"'{key}'" for key in keys)
-        self._run(f"ALTER TABLE {self.sql_name} UNSET TBLPROPERTIES IF EXISTS ({names})")
+    def _set(self, key: str) -> None:
+        self._run(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ('{key}' = '')")
 
     def _run(self, statement: str, again: Callable[[Exception], bool] = is_lost_commit) -> None:
         retry(lambda: self._spark.sql(statement), again, _DELAYS)
 
-
-def _catalog_class(spark: SparkSession, name: str) -> str | None:
-    """Return the class of a catalog that may hold Iceberg tables; None if the session lacks it."""
-    found = spark.conf.get(f"spark.sql.catalog.{name}", None)
-    # Spark's own catalog holds Iceberg tables only if it is replaced by Iceberg's.
-    return None if name == "spark_catalog" and "iceberg" not in str(found).lower() else found
+    def _refusal(self, error: Exception) -> Exception:
+        """Return an error of Spark or Iceberg in one line."""
+        is_theirs = isinstance(error, PySparkException) or is_java_error(error)
+        return TableConflict(f"cannot write to {self._name}: {cause_of(error)}") if is_theirs else error
 
 
-def iceberg_schema(df: DataFrame) -> T.StructType:
-    """Return the columns of an Iceberg table for a DataFrame's rows; every column may be NULL.
+def parts_of(name: str) -> list[str]:
+    """Return the parts of a table's name, without their quotes.
 
     Raises
     ------
-    TableConflict
-        if an Iceberg table lacks such a type, or two names differ only in case.
+    ValueError
+        if it is not a name of at least two parts, or if it names a branch, a tag or a version of a table.
+
+    Examples
+    --------
+    >>> parts_of("lake.db.`a b`")
+    ['lake', 'db', 'a b']
     """
-    check_names(df.schema)
-    schema: T.StructType = plain(df.schema, _iceberg_type)
-    return schema
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"an Iceberg table must have a name such as 'catalog.db.table', got {name!r}; put a part with other signs "
+            "than letters, digits and '_' between '`'"
+        )
+    parts = [part.strip("`") for part in re.findall(_PART, name)]
+    if parts[-1].lower().startswith(_SELECTORS):
+        raise ValueError(f"the name of an Iceberg table must not select a version of the table, got {name!r}")
+    return parts
+
+
+def key_of(kind: str, writer: Writer, batch_id: int, detail: object) -> str:
+    """Return the key of a property that records a batch: ``batch`` with its query, ``publishing`` with a snapshot."""
+    return f"msgid.{kind}/{writer.name}/{batch_id}/{'' if detail is None else detail}"
+
+
+def keys_of(kind: str, properties: Iterable[str], writer: Writer) -> dict[str, tuple[int, str]]:
+    """Return the keys of `key_of` in the properties of a table, with the batch and what else each has.
+
+    Examples
+    --------
+    >>> from spark_ext.tables._writers import Writer
+    >>> keys_of("publishing", ["msgid.publishing/a/7/123", "msgid.publishing/b/8/none"], Writer("a", None, True))
+    {'msgid.publishing/a/7/123': (7, '123')}
+    """
+    pattern = re.compile(rf"msgid\.{kind}/{re.escape(writer.name)}/(\d+)/([\w-]*)")
+    return {key: (int(match[1]), match[2]) for key in properties if (match := pattern.fullmatch(key))}
+
+
+def publication(
+    snapshots: Mapping[int, Snapshot], head: int | None, prefix: str, bases: Iterable[str]
+) -> tuple[bool, int | None, str]:
+    """Return whether the history of a table tells if a batch is published, its staged snapshot, and its query.
+
+    The history goes from the last snapshot back to the first one, or to one that has expired. A batch is published
+    after the snapshot that its ``publishing`` record names, so a history that goes back to it is long enough.
+
+    Parameters
+    ----------
+    snapshots : dict of int to Snapshot
+        the snapshots that have not expired.
+    head : int, optional
+        the last snapshot of the table; None if it is empty.
+    prefix : str
+        the ID of the batch, before its query.
+    bases : iterable of str
+        the snapshots that the records of the attempts name.
+    """
+    missing = set(bases)
+    while head is not None:
+        missing.discard(str(head))
+        snapshot = snapshots.get(head)
+        if snapshot is None:
+            return not missing, None, ""
+        if snapshot.id is not None and snapshot.id.startswith(prefix):
+            return True, head if snapshot.source is None else snapshot.source, snapshot.id.removeprefix(prefix)
+        head = snapshot.parent
+    return True, None, ""
+
+
+def _has_catalog(spark: SparkSession, name: str) -> bool:
+    """Return whether a catalog may hold Iceberg tables; Spark's own one does so only if it is Iceberg's."""
+    found = spark.conf.get(f"spark.sql.catalog.{name}", None)
+    return found is not None and (name != "spark_catalog" or "iceberg" in found.lower())
 
 
 def _widened(type: Any, place: tuple[str, ...]) -> Any:
     """Return the type in which Iceberg holds values: its integers have at least 32 bits."""
+    if isinstance(type, T.NullType):
+        raise TableConflict(
+            f"cannot write column {'.'.join(place)!r} to an Iceberg table: it lacks the type void; cast it"
+        )
     return T.IntegerType() if isinstance(type, (T.ByteType, T.ShortType)) else type
-
-
-def _iceberg_type(type: Any, place: tuple[str, ...]) -> Any:
-    type = _widened(type, place)
-    if (isinstance(type, T.StringType) and type == T.StringType()) or isinstance(type, _PLAIN):
-        return type
-    raise TableConflict(
-        f"cannot write column {'.'.join(place)!r} to an Iceberg table: it lacks the type {type.simpleString()}; cast "
-        "it, for example to string"
-    )
 
 
 def _with_types(df: DataFrame, columns: T.StructType) -> DataFrame:
     """Return the rows with the columns of a table, in its order and with its types."""
-    types = {field.name: plain(field.dataType) for field in df.schema}
-    return df.select(
-        *(
-            F.col(quoted_name(name)).cast(type).alias(name)
-            if types.get(name) != type and name in types
-            else F.col(quoted_name(name))
-            if name in types
-            else F.lit(None).cast(type).alias(name)
-            for name, type in ((field.name, plain(field.dataType)) for field in columns)
-        )
-    )
-
-
-def _check_partitions(df: DataFrame, partition_by: tuple[str, ...], table: str) -> None:
-    for name in partition_by:
-        if name not in df.columns:
-            raise TableConflict(f"partition_by must name columns of the rows for {table}, got {name!r}")
-        if isinstance(df.schema[name].dataType, (T.ArrayType, T.MapType, T.StructType)):
-            kind = df.schema[name].dataType.simpleString()
-            raise TableConflict(f"partition_by must name columns of a plain type, got {name!r} of type {kind}")
+    held = [field for field in columns if field.nullable or field.name in df.columns]  # Spark refuses the others
+    cells = [F.col(quoted_name(field.name)) if field.name in df.columns else F.lit(None) for field in held]
+    typed = zip(cells, held, strict=True)
+    return df.select(*(cell.cast(plain(field.dataType)).alias(field.name) for cell, field in typed))

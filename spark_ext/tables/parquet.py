@@ -104,19 +104,16 @@ class _Parquet(TableFormat):
         _check_own(path)
         check_names(df.schema)
         check_partitions(df, partition_by)
-        columns = _fitting(df, path) if mode == "append" else None
         files, base = filesystem(path)
-        before = {info.path for info in data_files(files, base)} if mode == "append" else set()
         if mode == "error" and _is_interrupted(files, base):
             mode = "overwrite"
         counted = CountedRows(df)
         writer = checked_partitions(counted.df, partition_by).write.mode(mode)
         (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
-        found = [info for info in data_files(files, base) if info.path not in before]
-        counted.check(footer_rows(files, found), len(found), path)
-        recorded = plain(columns or df.schema).jsonValue()
+        infos = data_files(files, base)
+        counted.check(footer_rows(files, infos), len(infos), path)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
-            out.write(json.dumps(recorded).encode())
+            out.write(json.dumps(plain(df.schema).jsonValue()).encode())
 
 
 FORMAT: Final = _Parquet()
@@ -192,11 +189,11 @@ def _recorded(path: str) -> list[T.StructType]:
             return [T.StructType.fromJson(rows)]
         found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
         names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
-        claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") or {} for name in names]
+        claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") for name in names]
     except (PathError, OSError):  # a pattern, or a store that only Spark can reach
         return []
     folders = [T.StructField(name, type) for name, type in _RESERVED.items()]
-    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if "columns" in said]
+    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if said]
 
 
 def _fitting(df: DataFrame, path: str) -> T.StructType | None:
@@ -206,24 +203,10 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
         for one in recorded:
             check_fits(df.schema, one, path)
     except TableConflict:
-        if _has_rows(path):
+        if data_files(*filesystem(path)):
             raise
         return None
-    if recorded:
-        return recorded[0]
-    try:
-        columns = df.sparkSession.read.parquet(literal(path)).schema
-    except AnalysisException as error:
-        if error.getCondition() in _NO_TABLE:
-            return None
-        raise
-    check_fits(df.schema, columns, path)
-    return columns
-
-
-def _has_rows(path: str) -> bool:
-    """Return whether a table has data files that readers see."""
-    return bool(data_files(*filesystem(path)))
+    return recorded[0] if recorded else None
 
 
 def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:

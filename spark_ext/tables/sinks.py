@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe
-from spark_ext.tables._writers import writer_of
+from spark_ext._private import running_plan
+from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables.table_formats import TableFormat
+
+_WRITTEN: Final[dict[tuple[str, str, str], tuple[str, int, int]]] = {}
+"""The run, the number and the plan of the last batch that this process wrote, per format, table and writer."""
 
 
 def write_once(
@@ -78,8 +82,9 @@ def write_once(
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table. No row of the batch is written then. It is a
-        `ValueError`. Also if a Delta or Iceberg table has a later batch of the writer: Spark replays its last batch
-        alone, so the checkpoint is older than the table.
+        `ValueError`. Also if a run of a query writes a batch to one table twice, with different rows: pass another
+        ``app_id`` for each part. Also if a Delta or Iceberg table has a later batch of the writer: Spark replays its
+        last batch alone, so the checkpoint is older than the table.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.
@@ -111,7 +116,17 @@ def write_once(
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
-    if known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options):
+    plan, key = running_plan(batch_df), (format, str(place), writer.name)
+    last = _WRITTEN.get(key)
+    if plan is not None and last is not None and last[:2] == (plan[0], batch_id) and last[2] != plan[1]:
+        raise TableConflict(
+            f"cannot write batch {batch_id} to {place} twice with different rows: the second write would be taken for "
+            "a replay. Pass another app_id for each part of a batch"
+        )
+    is_new = known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options)
+    if plan is not None:
+        _WRITTEN[key] = (plan[0], batch_id, plan[1])
+    if is_new:
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.
     batch_df.write.format("noop").mode("overwrite").save()

@@ -93,7 +93,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        """Write the rows of a batch run; ``mode`` is ``error``, ``append`` or ``overwrite``."""
+        """Write the rows of a batch run; ``mode`` is ``error`` or ``overwrite``."""
 
 
 DEFAULT: Final = "parquet"

@@ -20,8 +20,8 @@ import spark_ext
 from spark_ext.tables import delta, iceberg
 
 WAYS = {
-    "catalog": {"committed": (delta, "_save")},
-    "deltalake": {"committed": (delta, "_commit")},
+    "catalog": {"committed": (delta._Table, "save")},
+    "deltalake": {"committed": (delta._Table, "commit")},
     "iceberg": {
         "staged": (iceberg._Table, "_append"),
         "published": (iceberg._Table, "_cherrypick"),

@@ -25,8 +25,8 @@ for module in (killing, upsert):  # with the steps that are added to it
 spark = killing.session(plan["master"]).getOrCreate()
 killing.step_around(parquet, "mark", "_mark", "marked")
 killing.step_around(parquet, "rename", "_rename", "renamed")
-killing.step_around(delta, "files", "_write_files", "written")
-killing.step_around(delta, "commit", "_commit", "committed")
+killing.step_around(delta._Table, "files", "write_files", "written")
+killing.step_around(delta._Table, "commit", "commit", "committed")
 running = {}
 """The folder of the query that was started last and the number of its batch, as its workers get them."""
 

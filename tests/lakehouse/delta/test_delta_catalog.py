@@ -126,15 +126,15 @@ def test_drivers_of_both_ways_at_once_write_each_batch_once(spark, tmp_path):
 
 def test_batch_that_another_driver_wrote_meanwhile_is_not_reported_as_written(spark, tmp_path, monkeypatch):
     """Delta's own writer skips such a batch without an error."""
-    path, save = str(tmp_path / "t"), delta._save
+    path, save = str(tmp_path / "t"), delta._Table.save
     assert write(spark.range(1), 0, path=path)
 
     def overtaken(*arguments, **options):
-        monkeypatch.setattr(delta, "_save", save)
+        monkeypatch.setattr(delta._Table, "save", save)
         assert write(spark.range(1, 2), 1, path=path)
         return save(*arguments, **options)
 
-    monkeypatch.setattr(delta, "_save", overtaken)
+    monkeypatch.setattr(delta._Table, "save", overtaken)
     assert not write(spark.range(5, 9), 1, path=path)
     assert numbers(ids.read_table(spark, path)) == [0, 1]
 

@@ -1,5 +1,7 @@
 """The records of `write_once` in an Iceberg table, without Spark: names, histories, and drivers that are disturbed."""
 
+import re
+from contextlib import suppress
 from copy import deepcopy
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -9,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ext import TableConflict
-from spark_ext.tables import _iceberg_records as records
 from spark_ext.tables import iceberg
-from spark_ext.tables._iceberg_records import Snapshot
 from spark_ext.tables._writers import Writer
+from spark_ext.tables.iceberg import Snapshot
 
 WRITER = Writer("a", query=None, chosen=True)
 
@@ -27,8 +28,8 @@ WRITER = Writer("a", query=None, chosen=True)
     ],
 )
 def test_name_of_an_iceberg_table_has_parts(name, parts):
-    """The parts are those of Spark, and the name for SQL has the same ones."""
-    assert records.parts_of(name) == parts == records.parts_of(records.quoted(parts))
+    """The parts are those of Spark."""
+    assert iceberg.parts_of(name) == parts
 
 
 @pytest.mark.parametrize(
@@ -42,41 +43,22 @@ def test_name_of_an_iceberg_table_has_parts(name, parts):
 def test_text_that_does_not_name_an_iceberg_table_is_refused(name):
     """Paths, quotes, and versions of a table are refused before Spark sees them."""
     with pytest.raises(ValueError, match=r"an Iceberg table must (have a name such as|not select)"):
-        records.parts_of(name)
+        iceberg.parts_of(name)
 
 
 def test_writers_with_similar_names_do_not_share_records():
     """Dots and prefixes of names are not patterns."""
-    keys = ["msgid.batch/a.b/0-3", "msgid.batch/a/2-5", "msgid.batch/axb/0-9", "msgid.batch/a/2-4", "msgid.batch/a/x"]
-    assert records.series_of(keys, Writer("a.b", None, True)) == [(0, 3)]
-    assert records.series_of(keys, WRITER) == [(2, 5), (2, 4)]
-    assert records.staged_batch("msgid-axb-7-f", Writer("a.b", None, True)) is None
-
-
-def test_branch_of_a_batch_has_no_sign_that_a_url_escapes():
-    """Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it."""
-    writer = Writer("a-7", None, True)
-    branch = records.branch_of(writer, 7, "f00d")
-    assert quote(branch, safe="") == branch
-    assert records.staged_batch(branch, writer) == 7
-    assert records.staged_batch(branch, WRITER) is None
-
-
-def test_query_of_a_writer_is_compared_with_the_query_on_record():
-    """A chosen name belongs to one query; other names are not compared."""
-    one, other = (Writer("a", query, chosen=True) for query in ("q1", "q2"))
-    held = records.query_keys(one)
-    records.check_queries(held, one, "t")
-    records.check_queries(held, Writer("b", "q2", chosen=True), "t")
-    records.check_queries(held, WRITER, "t")
-    with pytest.raises(TableConflict, match="its writer 'a' is another query than q2"):
-        records.check_queries(held, other, "t")
+    keys = [f"msgid.batch/{rest}" for rest in ("a.b/3/", "a/5/q-1", "axb/9/", "a/4/", "a/x/", "a/b/7/")]
+    assert iceberg.keys_of("batch", keys, Writer("a.b", None, True)) == {keys[0]: (3, "")}
+    assert iceberg.keys_of("batch", keys, WRITER) == {keys[1]: (5, "q-1"), keys[3]: (4, "")}
+    key = iceberg.key_of("batch", WRITER, 7, "q-2")
+    assert iceberg.keys_of("batch", [key], WRITER) == {key: (7, "q-2")}
 
 
 LONG = {
-    1: Snapshot(None, "a/0", None),
+    1: Snapshot(None, "a/0/", None),
     2: Snapshot(1, None, None),
-    4: Snapshot(2, "a/1", 3),
+    4: Snapshot(2, "a/1/q", 3),
     5: Snapshot(4, None, None),
 }
 
@@ -84,21 +66,21 @@ LONG = {
 @pytest.mark.parametrize(
     ("snapshots", "head", "id", "bases", "found"),
     [
-        (LONG, 5, "a/1", ["2"], (True, 3)),  # published from the staged snapshot 3
-        (LONG, 5, "a/0", ["none"], (True, 1)),  # the staged snapshot became the table's
-        (LONG, 5, "a/2", ["5"], (True, None)),
-        (LONG, None, "a/2", ["none"], (True, None)),
-        (LONG, 2, "a/1", ["2"], (True, None)),  # rolled back
-        ({5: LONG[5]}, 5, "a/1", ["2"], (False, None)),  # the publishing snapshot has expired
-        ({5: LONG[5]}, 5, "a/2", ["5"], (True, None)),
-        ({5: LONG[5]}, 5, "a/2", ["4"], (True, None)),  # the base has expired, and the history goes back to it
-        ({5: LONG[5]}, 5, "a/2", ["5", "2"], (False, None)),  # one of two attempts may have published it
-        ({5: LONG[5]}, 5, "a/2", ["none"], (False, None)),
+        (LONG, 5, "a/1/", ["2"], (True, 3, "q")),  # published from the staged snapshot 3
+        (LONG, 5, "a/0/", ["none"], (True, 1, "")),  # the staged snapshot became the table's
+        (LONG, 5, "a/2/", ["5"], (True, None, "")),
+        (LONG, None, "a/2/", ["none"], (True, None, "")),
+        (LONG, 2, "a/1/", ["2"], (True, None, "")),  # rolled back
+        ({5: LONG[5]}, 5, "a/1/", ["2"], (False, None, "")),  # the publishing snapshot has expired
+        ({5: LONG[5]}, 5, "a/2/", ["5"], (True, None, "")),
+        ({5: LONG[5]}, 5, "a/2/", ["4"], (True, None, "")),  # the base has expired, and the history goes back to it
+        ({5: LONG[5]}, 5, "a/2/", ["5", "2"], (False, None, "")),  # one of two attempts may have published it
+        ({5: LONG[5]}, 5, "a/2/", ["none"], (False, None, "")),
     ],
 )
 def test_publication_of_a_batch_is_known_as_far_as_the_history_goes(snapshots, head, id, bases, found):
     """A history is long enough if it goes back to the snapshot before the batch was staged."""
-    assert records.publication(snapshots, head, id, bases) == found
+    assert iceberg.publication(snapshots, head, id, bases) == found
 
 
 class Killed(BaseException):
@@ -145,8 +127,8 @@ def table_of(lake, disturb):
     """Return a class of tables of a `Lake`, with a cache as Iceberg's catalogs have; ``disturb`` runs at each step."""
 
     class Table(iceberg._Table):
-        def __init__(self, spark, name, *, writes=False):
-            self._name, self._branches, self.properties = name, [], {}
+        def __init__(self, spark, name):
+            self._name, self.sql_name, self._branches, self.properties = name, name, [], {}
 
         def commit(self, step, change):
             disturb(self, step)
@@ -175,12 +157,13 @@ def table_of(lake, disturb):
 
         def _create_branch(self, branch, base):
             def create():
-                if base == "none":
+                assert quote(branch, safe="") == branch  # Spark asks a REST catalog for it in a URL
+                if base is None:
                     lake.add(branch, None)
-                elif int(base) not in lake.snapshots:
+                elif base not in lake.snapshots:
                     raise ValueError("the version has expired")
                 else:
-                    lake.refs[branch] = int(base)
+                    lake.refs[branch] = base
 
             self.commit("branch", create)
 
@@ -193,11 +176,13 @@ def table_of(lake, disturb):
         def _drop(self, branch):
             self.commit("drop", lambda: lake.refs.pop(branch, None))
 
-        def _set(self, keys):
-            self.commit("set", lambda: lake.properties.update(dict.fromkeys(keys, "")))
+        def _set(self, key):
+            self.commit("set", lambda: lake.properties.update({key: ""}))
 
-        def _unset(self, keys):
-            self.commit("unset", lambda: [lake.properties.pop(key, None) for key in keys])
+        def _run(self, statement):
+            assert " UNSET TBLPROPERTIES IF EXISTS " in statement
+            old = re.findall(r"'(.+?)'", statement)
+            self.commit("unset", lambda: [lake.properties.pop(key, None) for key in old])
 
     return Table
 
@@ -252,7 +237,7 @@ def test_drivers_disturbed_at_any_step_write_each_batch_once(data):
             df = SimpleNamespace(sparkSession=None)
             if iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None):
                 won.append(number)
-            assert lake.rows.count(f"msgid/a/{number}") == 1
+            assert lake.rows.count(f"msgid/a/{number}/") == 1
             return True
         except (Killed, OSError, ValueError) as error:
             if isinstance(error, TableConflict):
@@ -286,9 +271,36 @@ def test_records_of_many_batches_are_few(monkeypatch):
         assert len(lake.properties) <= iceberg._KEPT + 4
         lake.expire()
     assert list(lake.refs) == ["main"]
-    for number in (0, 50, 99):
-        assert not iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None)
+    for number in (0, 50, 98):
+        with pytest.raises(TableConflict, match=f"cannot write batch {number} of 'a' to lake.db.t: its batch 99 is in"):
+            iceberg.FORMAT.write_batch(df, number, "lake.db.t", WRITER, (), None)
+    assert not iceberg.FORMAT.write_batch(df, 99, "lake.db.t", WRITER, (), None)
     assert len(lake.rows) == 100
+
+
+@pytest.mark.parametrize("stops_at", ["publish: done", None])
+def test_batch_of_another_query_does_not_count_as_written(monkeypatch, stops_at):
+    """Whether it is recorded, or was published by a process that ended: the rows of this query would be lost."""
+    lake, df = Lake(), SimpleNamespace(sparkSession=None)
+
+    def disturb(table, step):
+        if step == stops_at:
+            raise Killed
+
+    def drive(query, number, disturb=lambda table, step: None):
+        monkeypatch.setattr(iceberg, "_Table", table_of(lake, disturb))
+        writer = Writer("a", query, chosen=True)
+        return iceberg.FORMAT.write_batch(df, number, "lake.db.t", writer, (), None)
+
+    with suppress(Killed):
+        drive("q1", 0, disturb)
+    with pytest.raises(TableConflict, match="its writer 'a' is another query than q2"):
+        drive("q2", 0)
+    assert [drive("q1", 0), drive(None, 0), drive("q2", 1)] == [False, False, True]
+    for number in (0, 1):
+        with pytest.raises(TableConflict):
+            drive("q1", number)
+    assert lake.rows == ["msgid/a/0/q1", "msgid/a/1/q2"]
 
 
 def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(monkeypatch):
@@ -310,6 +322,6 @@ def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(mon
     for _ in range(2):
         with pytest.raises(TableConflict, match="cannot tell whether batch 0 of 'a' is in "):
             iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
-    assert lake.rows == ["msgid/a/0"]
-    lake.properties["msgid.batch/a/0-0"] = ""  # what the error says
+    assert lake.rows == ["msgid/a/0/"]
+    lake.properties["msgid.batch/a/0/"] = ""  # what the error says
     assert not iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)

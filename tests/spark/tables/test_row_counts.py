@@ -50,11 +50,3 @@ def test_batches_without_rows_and_with_partitions_are_counted(spark, tmp_path, f
     for number, df in enumerate([*frames, frames[-1].limit(0)]):
         assert write_once(df, number, path, format=format, app_id="orders", partition_by=("k",))
     assert read_table(spark, path).count() == 10
-
-
-def test_appended_rows_are_counted_without_those_of_earlier_runs(spark, tmp_path):
-    """The files of an earlier run are not read."""
-    path = str(tmp_path / "table")
-    for _ in range(2):
-        table_format("parquet").write_rows(spark.range(0, 10, 1, 2), path, "append", ())
-    assert read_table(spark, path).count() == 20

@@ -147,7 +147,7 @@ def test_write_once_delta_rows_that_do_not_fit_the_table_are_refused(spark, tmp_
         write(spark.sql("SELECT 5L AS id, 1 AS n"), 2, tmp_path / "t", partition_by=("n",))
     forgets = {"delta.setTransactionRetentionDuration": "interval 1 days"}
     write_deltalake(tmp_path / "f", ids.read_table(spark, str(tmp_path / "t")).toArrow(), configuration=forgets)
-    with pytest.raises(TableConflict, match=r"the table forgets batches, because it has the property delta.setTransac"):
+    with pytest.raises(TableConflict, match=r"the table forgets batches, because it has delta.setTransac"):
         write(spark.sql("SELECT 5L AS id, 1 AS n"), 0, tmp_path / "f")
 
 
@@ -192,7 +192,7 @@ def test_write_once_delta_failed_commit_leaves_no_visible_rows(spark, tmp_path, 
     """Files of a failed commit are in the folder and not in the table; the replay writes them again."""
     write(spark.range(1), 0, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(delta, "_commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
+        patch.setattr(delta._Table, "commit", lambda *_: (_ for _ in ()).throw(OSError("the store is away")))
         with pytest.raises(OSError, match="the store is away"):
             write(spark.range(1, 3), 1, tmp_path)
     assert len(both(spark, tmp_path)) == 1
@@ -206,11 +206,11 @@ def test_write_once_delta_of_a_feature_that_cannot_be_written_says_so(spark, tmp
     assert write(spark.sql("SELECT 0L AS id, 'a' AS topic, 0L AS segment, 'new' AS state"), 0, tmp_path)
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
     (tmp_path / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"protocol": protocol}))
-    rows, says = ids.read_table(spark, path), r"cannot commit to .*: Unsupported table features .*RowTracking"
+    rows, says = ids.read_table(spark, path), r"cannot write to .*: Unsupported table features .*RowTracking"
     with pytest.raises(TableConflict, match=says):
         ids.write_once(rows, 1, path, **out)
     with pytest.raises(TableConflict, match=says):
-        delta.FORMAT.write_rows(rows, path, "append", ())
+        delta.FORMAT.write_rows(rows, path, "overwrite", ())
     assert rows.count() == 1
 
 
@@ -226,8 +226,8 @@ def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monk
 def test_write_once_delta_commit_whose_answer_is_lost_is_kept(spark, tmp_path, monkeypatch):
     """If the answer of a commit is lost, its files are in the table and are not deleted."""
     write(spark.range(1), 0, tmp_path)
-    commit = delta._commit
-    monkeypatch.setattr(delta, "_commit", lambda *arguments: commit(*arguments) and False)
+    commit = delta._Table.commit
+    monkeypatch.setattr(delta._Table, "commit", lambda *arguments: commit(*arguments) and False)
     assert write(spark.range(1, 3), 1, tmp_path)
     assert sorted(row["id"] for row in both(spark, tmp_path)) == [0, 1, 2]
 

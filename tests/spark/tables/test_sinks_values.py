@@ -33,7 +33,7 @@ def edges(spark):
 def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, edges, format):
     """Each row is in the table once and unchanged, after a crash before the commit and a replay in another zone."""
     path, (rows, expected) = str(tmp_path / "table"), edges
-    home, commit = {"parquet": (parquet, "_rename"), "delta": (delta, "_commit")}[format]
+    home, commit = {"parquet": (parquet, "_rename"), "delta": (delta._Table, "commit")}[format]
     for zone, crashes in ((ZONES[0], True), (ZONES[1], False), (ZONES[2], False)):
         with session_zone(spark, zone), monkeypatch.context() as patch:
             if crashes:

@@ -61,7 +61,7 @@ def test_own_table_format_writes_each_batch_once_and_is_recognized(spark, tmp_pa
     ]
     assert ids.read_table(spark, path).count() == 6
     with pytest.raises(ids.TableConflict, match="it is a table of the format 'json-lines'; pass format='json-lines'"):
-        table_formats.table_format("parquet").write_rows(spark.range(1), path, "append", ())
+        table_formats.table_format("parquet").write_rows(spark.range(1), path, "overwrite", ())
     with pytest.raises(ids.TableConflict, match="it is a table of the format 'json-lines'; pass"):
         ids.write_once(spark.range(1), 2, path, app_id="a")
 
