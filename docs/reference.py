@@ -83,7 +83,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Messages and outcomes": "Message Outcome Output Context Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore",
         "A store of your own": "Store Version Entry Reading Append dumps loads",
-        "What went wrong": "DeadLetter BatchFailed ChangedOutputs InvalidStore MissingTime TooLate",
+        "What went wrong": "DeadLetter BatchFailed ChangedBody ChangedOutputs InvalidStore MissingTime TooLate",
     },
     "spark_ext": {
         "Make IDs": "position_id derive_id assign_ids assign_id generate_id",

@@ -29,7 +29,7 @@ from msgid.processing._processor import Processor
 from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
 from msgid.processing.decorator import processor
-from msgid.processing.errors import BatchFailed, ChangedOutputs, InvalidStore, MissingTime, TooLate
+from msgid.processing.errors import BatchFailed, ChangedBody, ChangedOutputs, InvalidStore, MissingTime, TooLate
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
 from msgid.processing.sqlite import SqliteStore
@@ -39,6 +39,7 @@ __all__ = [
     "Append",
     "AsyncProcessor",
     "BatchFailed",
+    "ChangedBody",
     "ChangedOutputs",
     "Context",
     "DeadLetter",

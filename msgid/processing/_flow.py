@@ -15,8 +15,8 @@ from msgid._message import Message
 from msgid._moments import micros_since_1970
 from msgid._validate import quote
 from msgid.processing._json import dumps, loads
-from msgid.processing.context import Output, canonical_id
-from msgid.processing.errors import ChangedOutputs, TooLate
+from msgid.processing.context import FINGERPRINT_LENGTH, Output, body_fingerprint, canonical_id
+from msgid.processing.errors import ChangedBody, ChangedOutputs, TooLate
 from msgid.processing.store import Append, Entry, Reading, check_key
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TEXT_LIMIT: Final = 1000
 """The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""
 
-Kind = Literal["new", "duplicate", "too late", "changed", "failed", "malformed"]
+Kind = Literal["new", "duplicate", "too late", "changed", "conflict", "failed", "malformed"]
 
 
 class Outcome(NamedTuple):
@@ -34,14 +34,10 @@ class Outcome(NamedTuple):
     kind: Kind
     """``new`` and ``duplicate`` messages are handled. For other kinds, `error` is the reason."""
     state: Any = None
-    """The state that the message made, at this delivery or at the first one.
-
-    Without ``keep_outputs``, the handler makes it again from the delivered body. A redelivery with another body is
-    reported only if its outputs differ; then `ChangedOutputs` is the error.
-    """
+    """The state that the message made, at this delivery or at the first one."""
     outputs: Sequence[Output] = ()
     error: BaseException | None = None
-    """`TooLate`, `ChangedOutputs`, the handler's error, or the error of a malformed ID, key or time."""
+    """`TooLate`, `ChangedOutputs`, `ChangedBody`, the handler's error, or the error of a malformed ID, key or time."""
 
 
 class DeadLetter(NamedTuple):
@@ -290,7 +286,11 @@ class Flow:
         """
         earlier, forgotten = None, None
         if known is not None and known.handled is not None:
-            earlier = Earlier(known.state, known.fingerprint or b"", known.outputs)
+            told = known.fingerprint or b""
+            earlier = Earlier(known.state, told[:FINGERPRINT_LENGTH], known.outputs)
+            first_body, body = told[FINGERPRINT_LENGTH:], body_fingerprint(message.body)
+            if first_body and body and first_body != body:
+                return Outcome("conflict", error=ChangedBody(message))
         elif known is not None:
             forgotten = known.forgotten
         made: Decision[Ran] = yield from decide(message, None if chain is None else chain.state, earlier, forgotten)
@@ -312,8 +312,9 @@ class Flow:
         outputs = _write_outputs(ran) if self._keep_outputs else None
         stored_at = self._clock() // 1000
         version = chain.reading.version + len(chain.entries) + 1
-        chain.made[message.id] = Reading(version, chain.state, version, ran.fingerprint, outputs)
-        chain.entries.append(Entry(message.id, ran.raw, ran.fingerprint, stored_at, message.at, outputs))
+        fingerprint = ran.fingerprint + body_fingerprint(message.body)
+        chain.made[message.id] = Reading(version, chain.state, version, fingerprint, outputs)
+        chain.entries.append(Entry(message.id, ran.raw, fingerprint, stored_at, message.at, outputs))
         chain.state = ran.raw
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import time
 from collections.abc import Mapping
 from itertools import islice
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from msgid.processing._flow import Action
     from msgid.processing.store import Store, Version
 
+_log: Final = logging.getLogger("msgid.processing")
 _NUMBERS: Final = {0: "no arguments", 1: "one argument", 3: "three arguments"}
 _OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_time_ns, time.thread_time_ns)
 """Clocks of integers that do not count from 1970."""
@@ -153,6 +155,11 @@ class BaseProcessor(Generic[_H, _P, _D]):
             raise BatchFailed(outcomes)
         return outcomes
 
+    def _logged(self, letter: DeadLetter) -> DeadLetter:
+        id, key = quote(letter.message.id), quote(letter.message.key)
+        _log.warning("%s: message %s of key %s is %s: %s", self.name, id, key, letter.kind, letter.error)
+        return letter
+
     def _before(self, action: Run) -> tuple[Any, Message, Context]:
         """Return the handler's own copies of state and message, and the context, for one attempt."""
         message = action.message
@@ -183,8 +190,9 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
             such as `SystemExit` or `KeyboardInterrupt`, is not an error of the handler. It ends `handle` at once, and
             the message must be delivered again.
         dead_letter: Function that receives a `DeadLetter` for each message that cannot be handled: the handler raises
-            at the last attempt, the message is too late, its outputs have changed, or its ID or key is malformed. The
-            store does not change for such a message. Without ``dead_letter`` the error is raised.
+            at the last attempt, the message is too late, its outputs have changed, its ID was handled with another
+            body, or its ID or key is malformed. The store does not change for such a message, and it is logged to
+            ``msgid.processing``. Without ``dead_letter`` the error is raised.
         keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
             does not run, so a new version of the handler never publishes other content under the same ID. This holds
             for outputs that an earlier processor stored, too. Without stored outputs the handler runs again, and
@@ -235,6 +243,7 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
         Raises:
             TooLate: if the message was handled before and its entry has been deleted.
             ChangedOutputs: if a redelivered message has other outputs than the first time.
+            ChangedBody: if a message with the same ID and another body was handled before.
             TypeError, ValueError: if the ID or the key is malformed.
             Exception: any error of the store, of the publisher, or of the handler at its last attempt. The message
                 must be delivered again.
@@ -309,7 +318,7 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
                 return finished("publish", self._publish(outputs))
             case _:
                 assert self._dead_letter is not None
-                return finished("dead_letter", self._dead_letter(action.letter))
+                return finished("dead_letter", self._dead_letter(self._logged(action.letter)))
 
     def _run(self, action: Run) -> Ran | BaseException:
         return attempt(lambda: self._once(action), self._attempts)

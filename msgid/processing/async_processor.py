@@ -69,7 +69,7 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
                 return await _awaited("publish", self._publish(outputs))
             case _:
                 assert self._dead_letter is not None
-                return await _awaited("dead_letter", self._dead_letter(action.letter))
+                return await _awaited("dead_letter", self._dead_letter(self._logged(action.letter)))
 
     async def _run(self, action: Run) -> Ran | BaseException:
         for number in range(1, self._attempts + 1):

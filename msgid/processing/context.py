@@ -173,6 +173,19 @@ def fingerprint(outputs: Sequence[Output]) -> bytes:
     return hashlib.blake2b(content, digest_size=FINGERPRINT_LENGTH).digest()
 
 
+def body_fingerprint(body: Any) -> bytes:
+    """Return a hash of 8 bytes over a message's body; nothing for a body that JSON cannot represent.
+
+    >>> body_fingerprint({"pieces": 1, "of": "x"}) == body_fingerprint({"of": "x", "pieces": 1})
+    True
+    """
+    try:
+        return hashlib.blake2b(canonical(body), digest_size=_BODY_LENGTH).digest()
+    except (TypeError, ValueError, RecursionError):
+        return b""
+
+
+_BODY_LENGTH: Final = 8
 _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENGTH).digest()
 
 

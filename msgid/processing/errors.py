@@ -4,6 +4,7 @@
 
     Exception
      |-- BatchFailed             some messages of a batch were not handled
+     |-- ChangedBody             a message has the ID of another one, whose body differs
      |-- ChangedOutputs          a redelivered message has other outputs than the first time
      |-- InvalidStore            a file or database does not contain a store of this version
      |-- TooLate                 the entry of a redelivered message has been deleted
@@ -41,6 +42,25 @@ class TooLate(Exception):
     def __str__(self) -> str:
         when = (UNIX_EPOCH + timedelta(microseconds=self.stored_at)).isoformat()
         return f"message {quote(self.message.id)} is too late: it was handled at {when}, and that is forgotten"
+
+
+class ChangedBody(Exception):
+    """Raised if a message has the ID of a handled message and another body: two messages have one ID.
+
+    The message is not handled. Some producers repeat IDs, such as RocketMQ's up to 5.3.3 for the messages of a batch.
+
+    Attributes:
+        message: The message.
+    """
+
+    __module__ = "msgid.processing"
+
+    def __init__(self, message: Any) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"message {quote(self.message.id)} has the ID of a handled message and another body: not handled"
 
 
 class ChangedOutputs(Exception):

@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     state: bytes
     """The state after the message."""
     fingerprint: bytes
-    """The fingerprint of the outputs, from `msgid.processing.context.fingerprint`."""
+    """The fingerprint of the outputs, 16 bytes, and that of the message's body, 8 bytes if JSON can represent it."""
     stored_at: int
     """The time when the entry is stored, in microseconds since 1970."""
     at: int | None = None
@@ -71,7 +71,7 @@ class Reading(NamedTuple):
     handled: int | None = None
     """The version that the message made; None without an entry."""
     fingerprint: bytes | None = None
-    """The fingerprint of the first outputs, if the message was handled."""
+    """The value of `Entry.fingerprint`, if the message was handled."""
     outputs: bytes | None = None
     """The value of `Entry.outputs`."""
     forgotten: int | None = None

@@ -227,7 +227,9 @@ def test_process_on_a_small_log_agrees_with_the_processor(data):
             arrivals = [Message(id, key, {"amount": amount, "raw": raw}) for id, key, amount, raw, _ in lines]
             for message in sorted(arrivals, key=in_time):
                 id, key = message.id, message.key
-                outcome = processor.handle(message)
+                # Spark does not compare bodies: they may have columns that differ at each delivery. `Processor` does
+                # not compare those that JSON cannot represent.
+                outcome = processor.handle(message._replace(body={**message.body, "place": object()}))
                 if outcome.error is not None:
                     expected.append((outcome.kind, key, id, None, None, None))
                 for output in outcome.outputs:

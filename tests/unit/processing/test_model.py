@@ -72,11 +72,11 @@ class Model:
         """Return the kind of the outcome, the words of the state, and what its outputs follow from."""
         known = self.handled.get((key, id))
         if known is not None:
+            if word != known.word:
+                return "conflict", None, None
             if known.kept:
                 return "duplicate", (*known.before, known.word), (known.code, known.before, known.word)
-            if word == "fail":
-                return "failed", None, None
-            if (code, word) != (known.code, known.word):
+            if code != known.code:
                 return "changed", None, None
             return "duplicate", (*known.before, word), (code, known.before, word)
         if (key, id) in self.forgotten:

@@ -10,6 +10,7 @@ from handlers import append, careless
 
 from msgid.processing import (
     BatchFailed,
+    ChangedBody,
     ChangedOutputs,
     DeadLetter,
     MemoryStore,
@@ -278,3 +279,25 @@ def test_errors_and_outcomes_pickle():
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again)) == (type(error), str(error))
     assert pickle.loads(pickle.dumps(TooLate(message("a"), 7))).stored_at == 7
+
+
+@pytest.mark.parametrize("keep_outputs", [False, True])
+def test_message_with_the_id_of_another_is_a_conflict(keep_outputs, caplog):
+    """It is neither handled nor published, in one batch or later; a redelivery of the first one is a duplicate."""
+    first, second = Message(V1, "key", {"order": 1, "of": "a"}), Message(V1, "key", {"order": 2, "of": "a"})
+    published, letters, store = [], [], MemoryStore()
+    processor = Processor(
+        store, lambda state, message, context: context.publish("handled"), published.extend, name="orders",
+        keep_outputs=keep_outputs, dead_letter=letters.append,
+    )  # fmt: skip
+    batch = [first, second, first._replace(body={"of": "a", "order": 1})]
+    assert [outcome.kind for outcome in processor.handle_many(batch)] == ["new", "conflict", "duplicate"]
+    assert processor.handle(second).kind == "conflict"
+    assert [letter.message.body for letter in letters] == [second.body] * 2
+    assert (len(published), len(store.history("key"))) == (2, 1)
+    assert f"orders: message {V1!r} of key 'key' is conflict: ChangedBody: message {V1!r}" in caplog.text
+    silent = Processor(store, lambda *_: None, list, name="orders")
+    with pytest.raises(ChangedBody, match="has the ID of a handled message and another body: not handled"):
+        silent.handle(second)
+    opaque = [Message("opaque", "key", object()) for _ in range(2)]
+    assert [processor.handle(message).kind for message in opaque] == ["new", "duplicate"]
