@@ -215,8 +215,7 @@ MUTATIONS = [
         ("positions of one process are words of another", "spark_ext/auditing/_words.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
         ("derived IDs are positions", "spark_ext/auditing/_words.py",
          'words = _version_1(ids).where(_origin_is("position"))', 'words = _version_1(ids).where(_origin_is("derived"))'),
-        ("an audit does not begin again", "spark_ext/auditing/_kept.py", "if not is_lost_checkpoint(error):", "if True:"),
-        tests=("tests/spark/auditing/test_audit.py", "tests/spark/auditing/test_audit_lost_blocks.py"),
+        tests=("tests/spark/auditing/test_audit.py",),
     ),
     *of(
         "retention",

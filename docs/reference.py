@@ -72,7 +72,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "The cleaner": "Cleaner SegmentFile",
     },
     "msgid.audit": {
-        "Audit a table": "audit_table audit_file audit_ids",
+        "Audit a table": "audit_table audit_file audit_ids AuditOptions ColumnNames",
         "Compare two sides": "compare digest merge_digests",
         "Who made the IDs": "doctor collision_risk",
         "The report": "Report Finding Gap Severity",

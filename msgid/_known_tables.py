@@ -7,10 +7,10 @@ module.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -28,7 +28,6 @@ class Columns(NamedTuple):
         content: Columns by which rows of one ID or offset are compared.
         parent: IDs of the messages from which derived IDs were made.
         life: The column that names the life of a log.
-        lives: The moments at which logs began a new life, in microseconds since 1970, ascending.
     """
 
     id: str | None = "id"
@@ -40,7 +39,6 @@ class Columns(NamedTuple):
     content: tuple[str, ...] = ()
     parent: str | None = None
     life: str | None = None
-    lives: tuple[int, ...] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -188,40 +186,31 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     )
 
 
-def chosen_columns(
-    names: Collection[str],
-    id: str | None,
-    source: Sequence[str] | None,
-    offset: str | None,
-    timestamp: str | None,
-    landed: str | None,
-    content: Sequence[str] | None,
-    parent: str | None,
-) -> Columns:
+def chosen_columns(names: Collection[str], named: Mapping[str, Any]) -> Columns:
     """Return the columns that a caller names. Each column that is not named is found by its name, if it is known.
 
     An empty name, or an empty list, stands for no column. So does None for the IDs, if another column is named.
 
-    >>> chosen_columns(["id", "offset", "content", "made"], "id", None, None, "made", None, None, None).names
+    >>> chosen_columns(["id", "offset", "content", "made"], {"id": "id", "timestamp": "made"}).names
     {'id': 'id', 'offset': 'offset', 'timestamp': 'made', 'content 0': 'content'}
-    >>> chosen_columns(["id", "offset", "content"], None, None, "offset", None, None, (), None).names
+    >>> chosen_columns(["id", "offset", "content"], {"id": None, "offset": "offset", "content": ()}).names
     {'offset': 'offset'}
     """
     known = known_columns(names) or Columns(None)
-    is_named = any(column is not None for column in (source, offset, timestamp, content))
+    id, source, content = (named.get(name) for name in ("id", "source", "content"))
+    is_named = any(named.get(name) is not None for name in ("source", "offset", "timestamp", "content"))
 
-    def chosen(name: str | None, by_name: str | None) -> str | None:
-        return by_name if name is None else name or None
+    def chosen(name: str) -> str | None:
+        return getattr(known, name) if named.get(name) is None else named[name] or None
 
     columns = Columns(
         known.id if id == "id" or (id is None and not is_named) else id or None,
-        (),
-        "",
-        chosen(offset, known.offset),
-        chosen(timestamp, known.timestamp),
-        chosen(landed, known.landed),
-        known.content if content is None else tuple(content),
-        parent,
+        offset=chosen("offset"),
+        timestamp=chosen("timestamp"),
+        landed=chosen("landed"),
+        content=known.content if content is None else tuple(content),
+        parent=named.get("parent"),
+        life=named.get("life"),
     )
     if source is not None:
         columns = columns._replace(source=tuple(source))
@@ -238,19 +227,20 @@ def known_table(names: Collection[str]) -> KnownTable | None:
     return max(fitting, key=lambda table: len(table.needs), default=None)
 
 
-def ids_inside(names: Collection[str], *given: object) -> Inside | None:
+def ids_inside(names: Collection[str], named: Mapping[str, Any]) -> Inside | None:
     """Return where a table keeps its IDs, if an audit must complete its rows first.
 
     Args:
         names: The columns of the table.
-        given: The arguments of the audit that name columns, None for those that are not passed; the ID's first.
+        named: The arguments of the audit that name columns; None for those that are not passed.
 
     Returns:
         None if the table has a column of IDs, or if the caller names one or turns it off.
     """
     known = known_table(names)
     inside = None if known is None else known.inside
-    by_default = (given[0] == "id" or all(name is None for name in given)) and "id" not in names
+    is_named = any(named[name] is not None for name in ("id", "source", "offset", "timestamp", "content"))
+    by_default = (named["id"] == "id" or not is_named) and "id" not in names
     return inside if inside is not None and inside.column in names and by_default else None
 
 

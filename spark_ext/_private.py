@@ -358,15 +358,6 @@ def python_error_in(error: BaseException, pattern: str) -> str | None:
     return None if found is None else found[1].strip()
 
 
-def is_lost_checkpoint(error: BaseException) -> bool:
-    """Return whether a query read a local checkpoint that was lost with its executor.
-
-    Reason: the condition is in the text of another error, which ends the job. Spark 4.0 to 4.3.
-    If the words change, an audit ends with Spark's error if an executor is lost.
-    """
-    return "Checkpoint block" in str(error) or "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in str(error)
-
-
 def is_lost_commit(error: BaseException) -> bool:
     """Return whether a commit of Iceberg failed because other commits came first, so that it may succeed later.
 

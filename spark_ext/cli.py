@@ -288,7 +288,7 @@ def audit(
     offset, timestamp, landed and content. With --sent, INPUT is compared with another table: the messages that a
     producer had acknowledged, or all messages of a queue.
     """
-    from msgid.audit.definitions import rules_of
+    from msgid.audit._options import rules_in
     from spark_ext.jobs import audit_job as job
 
     output = AuditOutput.taken_from(options)
@@ -303,7 +303,7 @@ def audit(
         named = compared_columns(named, sent_column)
     else:
         try:
-            rules_of(named["holes"], named["without"])
+            rules_in(named)
         except ValueError as error:
             raise click.ClickException(str(error)) from None
     with _one_line_errors(input):

@@ -18,12 +18,15 @@ from msgid.audit._digest_tables import digest, merge_digests
 from msgid.audit._doctor import collision_risk, doctor
 from msgid.audit._files import audit_file
 from msgid.audit._lists import Finding, Gap
+from msgid.audit._options import AuditOptions, ColumnNames
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Severity
 from msgid.audit.report import Report
 
 __all__ = [
     "CHECKS",
+    "AuditOptions",
+    "ColumnNames",
     "Finding",
     "Gap",
     "Report",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, chosen_columns
-from msgid._moments import UNIX_EPOCH, UNIX_SECONDS_MIN, aware, check_unit, last_moment, moment_of, unix_micros
+from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from decimal import Decimal
 
     import numpy as np
@@ -24,24 +23,17 @@ LOG = "log"
 """The name of the one log of a table without a source column."""
 
 
-def checked_columns(
-    names: Sequence[str],
-    id: str | None,
-    source: str | Sequence[str] | None,
-    offset: str | None,
-    timestamp: str | None,
-    landed: str | None,
-    content: str | Sequence[str] | None,
-    parent: str | None,
-    life: str | datetime | Sequence[datetime] | None = None,
-) -> Columns:
+def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     """Return the columns that a caller names, and the known ones that the caller does not name.
+
+    Args:
+        names: The columns of the table.
+        named: The arguments that name columns, as `msgid.audit._options.columns_in` returns them.
 
     Raises:
         ValueError: if the table does not have a column, or has nothing to audit.
     """
-    columns = chosen_columns(names, id, _several(source), offset, timestamp, landed, _several(content), parent)
-    columns = columns._replace(life=life) if isinstance(life, str) else columns._replace(lives=_lives(life))
+    columns = chosen_columns(names, {**named, **{one: _several(named[one]) for one in ("source", "content")}})
     for argument, name in columns.names.items():
         if name not in names:
             told = f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
@@ -54,24 +46,9 @@ def checked_columns(
         raise ValueError("cannot audit the table: it must have IDs, or offsets, got neither")
     if columns.source and columns.offset is None:
         raise ValueError("`offset` must be a column of the table if `source` is given, got None")
-    if (columns.life or columns.lives) and columns.offset is None:
+    if columns.life is not None and columns.offset is None:
         raise ValueError("`offset` must be a column of the table if `life` is given, got None")
-    if columns.lives and columns.timestamp is None:
-        raise ValueError("`timestamp` must be a column of the table if `life` is a time, got None")
     return columns
-
-
-def _lives(moments: datetime | Sequence[datetime] | None) -> tuple[int, ...]:
-    """Return the moments at which logs began a new life, in microseconds since 1970."""
-    if moments is None:
-        return ()
-    given = [moments] if isinstance(moments, datetime) else list(moments)
-    return tuple(sorted({unix_micros(aware("life", moment)) for moment in given}))
-
-
-def life_name(micros: int) -> str:
-    """Return the name of the life that began at a moment."""
-    return (UNIX_EPOCH + timedelta(microseconds=micros)).isoformat()
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -225,6 +202,23 @@ def _moment(name: str, value: Any, numbers: list[int]) -> int | None:
     return micros
 
 
+def check_named_by(name: str, kind: pa.DataType) -> None:
+    """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine."""
+    import pyarrow as pa
+
+    types = pa.types
+    allowed = (_is_text, types.is_binary, types.is_large_binary, types.is_integer, types.is_date32, types.is_boolean)
+    if not any(test(kind) for test in (*allowed, types.is_fixed_size_binary, types.is_null)):
+        raise named_by_error(name, kind)
+
+
+def named_by_error(name: str, kind: object) -> ValueError:
+    """Return the error of a column that cannot name logs."""
+    return ValueError(
+        f"`source` and `life` must be columns of text, integers or dates, got {quote(name)} of {kind}: cast it to text"
+    )
+
+
 def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[NDArray[np.int64], list[str]]:
     """Return for each row the place of its log in a sorted list of the logs' names; -1 if a part is NULL."""
     import numpy as np
@@ -239,34 +233,20 @@ def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[ND
     return np.array([-1 if text is None else places[text] for text in texts], np.int64), names
 
 
-def with_lives(
-    log: NDArray[np.int64], names: list[str], life: pa.ChunkedArray | None, lives: tuple[int, ...], times: Any
-) -> tuple[NDArray[np.int64], list[str]]:
+def with_lives(log: NDArray[np.int64], names: list[str], life: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
     """Return the places of the rows' logs, and their names, in which each life of a log is a log of its own.
 
     Args:
         log: The place of each row's log; -1 if the row does not have one.
         names: The names of the logs.
-        life: The column that names the life, or None.
-        lives: The moments at which logs began a new life, if `life` is None.
-        times: The moments of the rows, and which rows have one. Without a moment, the life and the log are unknown.
+        life: The column that names the life.
     """
     import numpy as np
 
-    if life is None and not lives:
-        return log, names
-    if life is None:
-        moments, known = times
-        place = np.searchsorted(np.array(lives), moments, side="right") - 1
-        log = np.where(known, log, -1)
-        texts: list[str | None] = [life_name(moment) for moment in lives]
-    else:
-        place, values = _factorized(life)
-        texts = [None if value is None else _text(value) for value in values]
+    place, values = _factorized(life)
     pairs, codes = np.unique(np.stack([log, place]), axis=1, return_inverse=True)
     named = [
-        "" if of < 0 else names[of] if at < 0 or texts[at] is None else f"{names[of]}@{texts[at]}"
-        for of, at in pairs.T.tolist()
+        "" if of < 0 else names[of] if at < 0 else f"{names[of]}@{_text(values[at])}" for of, at in pairs.T.tolist()
     ]
     ordered = sorted({name for name, of in zip(named, pairs[0].tolist(), strict=True) if of >= 0})
     at = {name: place for place, name in enumerate(ordered)}

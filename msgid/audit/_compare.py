@@ -19,7 +19,8 @@ from msgid.audit._digest_tables import (
     unplaced,
 )
 from msgid.audit._digests import starts_of
-from msgid.audit._sides import ARGUMENTS, Side, names_in_sent, read_side, side_of
+from msgid.audit._options import columns_in
+from msgid.audit._sides import Side, names_in_sent, read_side, side_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
@@ -27,14 +28,15 @@ from msgid.audit.report import add_uncompared, comparison_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
     from msgid.audit._ids import Ids
+    from msgid.audit._options import ColumnNames
     from msgid.audit._rows import Rows
     from msgid.audit.report import Report
 
@@ -43,15 +45,10 @@ def compare(
     sent: Any,
     table: Any,
     *,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    content: str | Sequence[str] | None = None,
-    life: str | datetime | Sequence[datetime] | None = None,
     sent_columns: Mapping[str, Any] | None = None,
     digests: tuple[Any, Any] | None = None,
     max_messages: int = MAX_MESSAGES,
+    **columns: Unpack[ColumnNames],
 ) -> Report:
     """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
 
@@ -63,12 +60,6 @@ def compare(
             table as for `audit_table`; or an iterable of IDs, of offsets, of tuples of the parts of the log's name and
             the offset, or of objects with ``topic``, ``partition`` and ``offset``.
         table: The landed messages, in the same forms.
-        id: Column of IDs, as for `audit_table`.
-        source: Columns whose values, joined by ``/``, name the log.
-        offset: Column of offsets in the log.
-        timestamp: Column of the messages' own times, for ``complete_until``. Default: the times of the IDs.
-        content: Columns by which messages are compared that are on both sides.
-        life: The life of a log, as for `audit_table`.
         sent_columns: The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent``
             has them.
         digests: The digests of ``sent`` and of ``table`` that `digest` made of their present rows, as tables or paths.
@@ -76,6 +67,8 @@ def compare(
             blocks that differ are read then: of a Parquet file, the row groups with such rows. A side that is None
             cannot be read, so its messages are counted by block and not named.
         max_messages: Number of messages that the report lists in ``differences``; the findings count all.
+        **columns: The columns of the table, as `ColumnNames` explains. ``timestamp`` is for ``complete_until``; its
+            default is the time of the IDs. ``content`` is compared if both sides have it.
 
     Returns:
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors, and ``extra_messages``
@@ -98,7 +91,7 @@ def compare(
     """
     check_installed("a comparison in Python", "arrow", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
-    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    named = columns_in("compare", columns)
     if digests is not None:
         return _compare_blocks(sent, table, named, sent_columns, digests, most)
     held = read_side("table", table)

@@ -15,19 +15,21 @@ from msgid._validate import check_installed, quote
 from msgid.audit._columns import plain_column
 from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._files import dataset_of, read_file
-from msgid.audit._sides import ARGUMENTS, Read, Side, read_side, side_of
+from msgid.audit._options import columns_in
+from msgid.audit._sides import Read, Side, read_side, side_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
 
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
+    from msgid.audit._options import ColumnNames
     from msgid.audit._rows import Rows
 
 By = Literal["offset", "minute"]
@@ -51,34 +53,18 @@ _HASHED: Final = 1 << 16
 """The number of rows that are Python's values at one time."""
 
 
-def digest(
-    table: Any,
-    *,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    content: str | Sequence[str] | None = None,
-    life: str | datetime | Sequence[datetime] | None = None,
-    by: By | None = None,
-) -> pa.Table:
+def digest(table: Any, **columns: Unpack[ColumnNames]) -> pa.Table:
     """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
+    A block is 65,536 offsets, or a minute of the messages' time if the table does not have offsets.
     The hash of a message is that of its offset, the value of its ID and its content. Equal messages give equal digests,
     so `compare` reads only the blocks whose digests differ. `spark_ext.digest` makes the same rows.
 
     Args:
         table: A path as for `audit_file`, a table as for `audit_table`, or an iterable of IDs or positions as for
             `compare`. A Parquet file is read in parts.
-        id: Column of IDs, as for `audit_table`.
-        source: Columns whose values, joined by ``/``, name the log.
-        offset: Column of offsets in the log.
-        timestamp: Column of the messages' own times. Default: the times of the IDs.
-        content: Columns of text, binary or integers that are hashed too. Default: those of a known table, as for
-            `audit_table`; an empty list for none.
-        life: The life of a log, as for `audit_table`.
-        by: ``offset`` for blocks of 65,536 offsets, ``minute`` for blocks of a minute. Default: ``offset`` if the table
-            has offsets.
+        **columns: The columns, as `ColumnNames` explains. ``timestamp`` is by default the time of the IDs, and
+            ``content`` must be text, binary or integers.
 
     Returns:
         Arrow table with the columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``,
@@ -97,10 +83,10 @@ def digest(
     []
     """
     check_installed("a digest in Python", "arrow", "numpy", "pyarrow", "xxhash")
-    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    named = columns_in("digest", columns)
     made = merge_digests([])
     for piece in _pieces(table):
-        made = merge_digests([made, _digest_of(side_of("table", piece, dict(named)), by)])
+        made = merge_digests([made, _digest_of(side_of("table", piece, dict(named)))])
     return made
 
 
@@ -194,34 +180,18 @@ def unplaced(digest: pa.Table) -> int:
     return pc.sum(digest.filter(pc.invert(placed))["rows"]).as_py() or 0
 
 
-def form_of(columns: Columns, by: str) -> str:
+def form_of(columns: Columns) -> str:
     """Return the text that tells which values a digest has, and which blocks; only digests of one form compare."""
     fields = [name for name in ("offset", "id") if getattr(columns, name) is not None]
     contents = len(columns.content)
     fields += ["content" if contents == 1 else f"{contents} contents"] if contents else []
+    by = "minute" if columns.offset is None else "offset"
     return f"{', '.join(fields)} by {BY[by]}"
 
 
 def by_of(form: str) -> By:
     """Return what the blocks of a form are."""
     return "minute" if form.endswith(BY["minute"]) else "offset"
-
-
-def checked_by(by: str | None, columns: Columns) -> By:
-    """Return what a block is: the caller's choice, or blocks of offsets if there are offsets.
-
-    Raises:
-        ValueError: if the choice is not allowed, or the columns for it are missing.
-    """
-    if by is None:
-        by = "minute" if columns.offset is None else "offset"
-    if by not in BY:
-        raise ValueError(f"by must be offset or minute, got {quote(by)}")
-    if by == "offset" and columns.offset is None:
-        raise ValueError("cannot make a digest by offset: the table must have offsets, got none")
-    if by == "minute" and columns.timestamp is None and columns.id is None:
-        raise ValueError("cannot make a digest by minute: the table must have a timestamp or IDs, got neither")
-    return by  # type: ignore[return-value]
 
 
 def content_error(name: str, kind: object) -> ValueError:
@@ -245,13 +215,12 @@ def check_content(name: str, kind: pa.DataType) -> None:
         raise content_error(name, kind)
 
 
-def _digest_of(side: Side, by: str | None) -> pa.Table:
+def _digest_of(side: Side) -> pa.Table:
     """Return the rows of a digest, one per message."""
     import numpy as np
     import pyarrow as pa
 
     columns = side.columns
-    chosen = checked_by(by, columns)
     contents = [plain_column(side.table[name]) for name in columns.content]
     for name, column in zip(columns.content, contents, strict=True):
         check_content(name, column.type)
@@ -259,7 +228,7 @@ def _digest_of(side: Side, by: str | None) -> pa.Table:
     source, offset, time = places_of(rows)
     hashed = _hashes(rows, contents)
     halves = ((hashed & np.uint64(HALF)).astype(np.int64), (hashed >> np.uint64(32)).astype(np.int64))
-    form = pa.repeat(form_of(columns, chosen), rows.number)
+    form = pa.repeat(form_of(columns), rows.number)
     ones = np.ones(rows.number, np.int64)
     return pa.table(dict(zip(COLUMNS, (source, form, ones, offset, offset, time, time, *halves), strict=True)))
 

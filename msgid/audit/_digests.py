@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid.audit._lists import Gap
 from msgid.audit.definitions import PART_STEP
-from msgid.audit.facts import Counted, GapFact
+from msgid.audit.facts import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -282,7 +283,7 @@ class Gaps:
             if count
         ]
 
-    def listed(self, kind: str, names: list[str]) -> list[GapFact]:
+    def listed(self, kind: str, names: list[str]) -> list[Gap]:
         """Return the ranges, largest first."""
         columns = (self.scope.tolist(), self.first.tolist(), self.last.tolist())
-        return [GapFact(kind, names[scope], first, last) for scope, first, last in zip(*columns, strict=True)]
+        return [Gap(kind, names[one], low, high, high - low + 1) for one, low, high in zip(*columns, strict=True)]

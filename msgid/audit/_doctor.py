@@ -228,14 +228,16 @@ def doctor_file(
     from msgid._known_tables import ids_inside
     from msgid.audit._columns import checked_columns, micros, plain_column
     from msgid.audit._files import read_file
+    from msgid.audit._options import columns_in
 
     table = read_file(path, format)
     if table.column_names == ["value"] and id is None:
         id = "value"
-    inside = ids_inside(table.column_names, id or "id", None, None, timestamp, None)
+    named = columns_in("doctor", {"id": id or "id", "timestamp": timestamp})
+    inside = ids_inside(table.column_names, named)
     if inside is not None:
         table = inside.audited_rows(table)
-    columns = checked_columns(table.column_names, id or "id", None, None, timestamp, None, None, None)
+    columns = checked_columns(table.column_names, named)
     if columns.id is None:
         raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {table.column_names}")
     times = None

@@ -18,19 +18,19 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from msgid._known_tables import JOB_TABLES
 from msgid._validate import check_installed, is_utf8, quote
+from msgid.audit._options import columns_in
 from msgid.audit._tables import audit_table
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime, timedelta
+    from collections.abc import Iterator
     from os import PathLike
 
     import pyarrow as pa
     import pyarrow.dataset as ds
+    from typing_extensions import Unpack
 
     from msgid._known_tables import JobTable
-    from msgid.audit.definitions import Holes
+    from msgid.audit._options import AuditOptions
     from msgid.audit.report import Report
 
 Format = Literal["csv", "tsv", "json", "parquet", "arrow", "text"]
@@ -203,22 +203,7 @@ def _json_column(values: list[Any]) -> pa.Array:
 
 
 def audit_file(
-    path: str | PathLike[str] | IO[bytes],
-    *,
-    format: Format | None = None,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    landed: str | None = None,
-    content: str | Sequence[str] | None = None,
-    parent: str | None = None,
-    life: str | datetime | Sequence[datetime] | None = None,
-    holes: Holes | None = None,
-    without: Sequence[str] = (),
-    not_before: datetime | None = None,
-    clock_jump: timedelta | str = CLOCK_JUMP,
-    max_gaps: int = MAX_GAPS,
+    path: str | PathLike[str] | IO[bytes], *, format: Format | None = None, **options: Unpack[AuditOptions]
 ) -> Report:
     r"""Return the report of the lost, repeated and late messages in a file.
 
@@ -228,20 +213,7 @@ def audit_file(
             ``.lz4`` may follow its ending. A binary file that is open for reading, such as standard input, is read to
             its end; its first bytes tell the format, as those of a file without an ending.
         format: ``csv``, ``tsv``, ``json``, ``parquet``, ``arrow`` or ``text``, for a file of another ending.
-        id: Column of IDs, as for `audit_table`. Text with one ID per line does not need it.
-        source: Columns that name the log, as for `audit_table`; so are all other arguments.
-        offset: Column of offsets in the log.
-        timestamp: Column of the messages' own times.
-        landed: Column of the times at which the rows were written.
-        content: Columns by which rows of one ID or offset are compared.
-        parent: Column of the IDs from which derived IDs were made.
-        life: Column that names the life of a log, or the times at which logs were created again.
-        holes: Offsets that are missing without a loss: ``markers``, ``committed`` or ``compacted``.
-        without: Names of checks that are not made.
-        not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
-            text such as ``"1 day"``.
-        max_gaps: Number of missing ranges that the report lists; the findings count all.
+        **options: The columns and the rules, as `AuditOptions` explains. Text with one ID per line needs no column.
 
     Raises:
         FileNotFoundError: if the file is missing.
@@ -255,23 +227,11 @@ def audit_file(
     'malformed_ids'
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
+    columns_in("audit_file", options, is_audit=True)
     table = read_file(path, format)
-    return audit_table(
-        table,
-        id="value" if id == "id" and table.column_names == ["value"] else id,
-        source=source,
-        offset=offset,
-        timestamp=timestamp,
-        landed=landed,
-        content=content,
-        parent=parent,
-        life=life,
-        holes=holes,
-        without=without,
-        not_before=not_before,
-        clock_jump=clock_jump,
-        max_gaps=max_gaps,
-    )
+    if table.column_names == ["value"] and options.get("id", "id") == "id":
+        options["id"] = "value"
+    return audit_table(table, **options)
 
 
 def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = None) -> pa.Table:

@@ -6,11 +6,14 @@ facts of all logs of the blocks. Only blocks in which offsets are missing are re
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid._moments import UNIX_EPOCH
 from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, is_short, starts_of, words_of
+from msgid.audit._lists import LogRow
 from msgid.audit.definitions import MAX_ROWS
-from msgid.audit.facts import NOTHING, Counted, Facts, LogFact, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from msgid.audit._digests import Words
+    from msgid.audit._options import Rules
 
 Moments = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
 
@@ -113,21 +117,20 @@ def per_scope(
         yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
-def log_facts(rows: LogRows, names: list[str], max_gaps: int, shortest: int = 1) -> Facts:
+def log_facts(rows: LogRows, names: list[str], rules: Rules) -> Facts:
     """Return the facts of logs: the logs, their missing ranges, and their findings.
 
     Args:
         rows: The rows that stand in a log.
         names: The names of the logs, sorted.
-        max_gaps: Number of ranges to list.
-        shortest: Number of offsets of the shortest gap that is a finding.
+        rules: The rules of the audit.
     """
     if not len(rows.log):
         return NOTHING
     messages = messages_of(rows)
     blocks = blocks_of(messages)
     words = words_of(messages.log, 0 * messages.log, messages.offset)
-    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), max_gaps, shortest))
+    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), rules.max_gaps, rules.shortest))
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -309,9 +312,9 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     first_time = np.minimum.reduceat(blocks.first_time, first)
     last_time = np.maximum.reduceat(blocks.last_time, first)
     logs = [
-        LogFact(
+        LogRow(
             names[log[place]], int(rows[place]), int(blocks.low[first[place]]), int(blocks.high[end[place]]),
-            _known(int(first_time[place])), _known(int(last_time[place])), int(missing[place]),
+            _moment(int(first_time[place])), _moment(int(last_time[place])), int(missing[place]),
             int(duplicates[place]), int(conflicts[place]), int(late[place]),
         )
         for place in worst.tolist()
@@ -321,5 +324,5 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     )._replace(holes=sum(gaps.holes.values()))
 
 
-def _known(moment: int) -> int | None:
-    return None if abs(moment) == NEVER else moment
+def _moment(micros: int) -> datetime | None:
+    return None if abs(micros) == NEVER else UNIX_EPOCH + timedelta(microseconds=micros)

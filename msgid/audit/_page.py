@@ -2,85 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections import defaultdict
+from datetime import datetime, timedelta
+from functools import cache
 from html import escape
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._charts import bars, moment, rates, shortened, timelines
+from msgid._moments import UNIX_EPOCH
+from msgid.layout import format_mac
 
 if TYPE_CHECKING:
-    from msgid.audit._lists import Finding
+    from collections.abc import Iterable
+
+    from msgid.audit._lists import Finding, Gap, LogRow
     from msgid.audit.facts import RateFact
 
 _MAX_ROWS: Final = 500
 """Number of rows of a table in the page; the JSON has all that the report lists."""
 
-_STYLE: Final = """
-.msgid-audit{--ink:#1c1c1a;--soft:#5c5b57;--paper:#fdfdfc;--line:#dddbd5;--ground:#eeece7;--held:#5b8db8;--gap:#b3261e;
---error:#b3261e;--warning:#9a5b00;--info:#2f6690;--area:#2f6690;color:var(--ink);background:var(--paper);
-font:15px/1.45 system-ui,sans-serif;max-width:75rem;margin:0 auto;padding:1rem;box-sizing:border-box}
-@media (prefers-color-scheme:dark){.msgid-audit{--ink:#eceae4;--soft:#b3b0a8;--paper:#191918;--line:#3c3b38;
---ground:#2b2a28;--held:#4d7ea8;--gap:#ff8a7a;--error:#ff8a7a;--warning:#f0b35c;--info:#8fc1e8;--area:#8fc1e8}
-body.msgid-audit-page{background:#191918}}
-body.msgid-audit-page{margin:0}
-.msgid-audit h1{font-size:1.5rem;margin:.2rem 0}.msgid-audit h2{font-size:1.15rem;margin:2rem 0 .5rem}
-.msgid-audit dl{margin:0}.msgid-audit dt{font-weight:600;margin-top:.5rem}.msgid-audit dd{margin:0}
-.msgid-audit ul{list-style:none;margin:0;padding:0}.msgid-audit small{color:var(--soft)}
-.msgid-audit svg{display:block}.msgid-audit .name{overflow-wrap:anywhere}
-.msgid-audit .bar{display:grid;grid-template-columns:minmax(0,22rem) minmax(3rem,1fr) auto;gap:.2rem .7rem;
-align-items:center;margin:.35rem 0}
-.msgid-audit .number{font-variant-numeric:tabular-nums;min-width:3rem;text-align:right}
-.msgid-audit .log,.msgid-audit .rate{margin:.9rem 0}
-.msgid-audit .ends{display:flex;justify-content:space-between;gap:1rem;color:var(--soft);font-size:.8rem;margin:.1rem 0}
-.msgid-audit .ends span:last-child{text-align:right}
-.msgid-audit .rates{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(20rem,100%),1fr));gap:.5rem 1.5rem}
-.msgid-audit b.error{color:var(--error)}.msgid-audit b.warning{color:var(--warning)}
-.msgid-audit b.info{color:var(--info)}
-.msgid-audit rect.error{fill:var(--error)}.msgid-audit rect.warning{fill:var(--warning)}
-.msgid-audit rect.info{fill:var(--info)}.msgid-audit rect.ground{fill:var(--ground)}
-.msgid-audit rect.held{fill:var(--held)}.msgid-audit rect.gap{fill:var(--gap);stroke:var(--gap);stroke-width:1}
-.msgid-audit .area{fill:var(--area);opacity:.75}
-.msgid-audit .base{stroke:var(--soft);vector-effect:non-scaling-stroke}
-.msgid-audit .wide{overflow-x:auto}.msgid-audit table{border-collapse:collapse;width:100%;font-size:.87rem}
-.msgid-audit caption{text-align:left;color:var(--soft);padding:.2rem 0}
-.msgid-audit th,.msgid-audit td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);
-vertical-align:top}.msgid-audit td.number{white-space:nowrap}.msgid-audit th.number{text-align:right}
-.msgid-audit th button{font:inherit;font-weight:600;color:inherit;background:none;border:0;padding:0;cursor:pointer}
-.msgid-audit th[aria-sort=ascending] button::after{content:" ▲"}
-.msgid-audit th[aria-sort=descending] button::after{content:" ▼"}
-.msgid-audit :focus-visible{outline:2px solid var(--info);outline-offset:2px}
-@media (max-width:40rem){.msgid-audit table,.msgid-audit caption,.msgid-audit tbody,.msgid-audit tr{display:block}
-.msgid-audit thead{display:none}.msgid-audit tr{border-bottom:1px solid var(--line);padding:.3rem 0}
-.msgid-audit td,.msgid-audit td.number{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;
-text-align:right;white-space:normal;overflow-wrap:anywhere}.msgid-audit td:empty{display:none}
-.msgid-audit td::before{color:var(--soft);white-space:nowrap}
-.msgid-audit .bar{grid-template-columns:1fr auto}.msgid-audit .bar .name{grid-column:1/-1}}
-"""
-
-_SCRIPT: Final = """
-for (const table of document.querySelectorAll(".msgid-audit table")) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, place) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const up = head.getAttribute("aria-sort") !== "ascending";
-      heads.forEach(other => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const value = row => row.cells[place].dataset.value ?? row.cells[place].textContent;
-      const order = (a, b) => {
-        const [x, y] = [value(a), value(b)];
-        const numbers = x !== "" && y !== "" && !isNaN(x) && !isNaN(y);
-        return (numbers ? x - y : x.localeCompare(y)) * (up ? 1 : -1);
-      };
-      table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
-    });
-  });
-}
-"""
-
+MAX_BARS: Final = 30
+MAX_LOGS: Final = 30
+MAX_MARKS: Final = 100
+"""Number of gaps that one timeline draws; the smallest that touch are drawn as one."""
+_LONGEST: Final = 100
+_MOST_BYTES: Final = 300
+_NARROWEST: Final = 0.4
+"""Width in percent of the narrowest gap, so that a single lost message is visible."""
 _NUMBER: Final = ' class="number"'
 _TABLES: Final = (
     ("findings", "All findings", "The most severe first"),
@@ -104,13 +52,19 @@ class Content(NamedTuple):
     lists: dict[str, list[Any]]
 
 
+@cache
+def _asset(name: str) -> str:
+    """Return the text of a file beside this module."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
 def page(content: Content) -> str:
     """Return a report as one HTML page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Audit of message IDs</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f'</head><body class="msgid-audit-page">{fragment(content)}<script>{_SCRIPT}</script></body></html>\n'
+        f'</head><body class="msgid-audit-page">{fragment(content)}<script>{_asset("page.js")}</script></body></html>\n'
     )
 
 
@@ -128,7 +82,8 @@ def fragment(content: Content) -> str:
     tables = "".join(_table(lists, *table) for table in _TABLES)
     complete = f"<p>{content.complete[:1].upper()}{content.complete[1:]}.</p>" if content.complete else ""
     return (
-        f'<style>{_STYLE}</style><main class="msgid-audit"><h1>Audit of message IDs</h1><p>{content.summary}</p>'
+        f'<style>{_asset("page.css")}</style><main class="msgid-audit"><h1>Audit of message IDs</h1>'
+        f"<p>{content.summary}</p>"
         f"{complete}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"
     )
 
@@ -173,3 +128,118 @@ def _cell(field: str, value: Any) -> str:
     if isinstance(value, datetime):
         return f"<td>{moment(value)}</td>"
     return f"<td>{shortened(value)}</td>"
+
+
+# --- Charts: inline SVG that scales with the page, with a text for each mark ---
+
+
+def shortened(text: object) -> str:
+    """Return a text for a page, escaped: at most 100 characters and 300 bytes, so that the page stays small."""
+    whole = "" if text is None else str(text)
+    length = _LONGEST
+    while True:
+        shown = escape(whole if len(whole) <= length else f"{whole[: length - 1]}…")
+        if len(shown.encode()) <= _MOST_BYTES:
+            return shown
+        length -= 1
+
+
+def moment(at: datetime | None) -> str:
+    """Return a moment in UTC to the second; an empty text for None."""
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
+def bars(findings: list[Finding]) -> str:
+    """Return one bar per finding, whose length is in proportion to its count."""
+    shown = findings[:MAX_BARS]
+    if not shown:
+        return "<p>The audit found nothing.</p>"
+    largest = max(finding.count for finding in shown)
+    items = []
+    for finding in shown:
+        width = max(100 * finding.count / largest, _NARROWEST)
+        label = f"{finding.severity}: {finding.check} of {finding.scope}, {finding.count:,}"
+        items.append(
+            f'<li class="bar"><span class="name"><b class="{finding.severity}">{finding.severity}</b> '
+            f"{finding.check} <small>{shortened(finding.scope)}</small></span>"
+            f'<svg role="img" aria-label="{shortened(label)}" width="100%" height="16">'
+            f'<rect class="ground" width="100%" height="16" rx="3"/>'
+            f'<rect class="{finding.severity}" width="{width:.1f}%" height="16" rx="3"/></svg>'
+            f'<span class="number">{finding.count:,}</span></li>'
+        )
+    more = len(findings) - len(shown)
+    tail = f"<p>{more:,} more findings are in the table.</p>" if more else ""
+    note = "<p><small>The most severe first. Bars are in proportion to the counts.</small></p>"
+    return f'{note}<ul class="bars">{"".join(items)}</ul>{tail}'
+
+
+def timelines(logs: list[LogRow], gaps: Iterable[Gap]) -> str:
+    """Return one timeline per log, from its first offset to its last, with the gaps marked."""
+    shown = logs[:MAX_LOGS]
+    if not shown:
+        return ""
+    names = {log.source for log in shown}
+    by_log: dict[str, list[Gap]] = defaultdict(list)
+    for gap in gaps:
+        if gap.kind == "offset" and gap.scope in names:
+            by_log[gap.scope].append(gap)
+    items = [_timeline(log, by_log[log.source]) for log in shown]
+    more = len(logs) - len(shown)
+    tail = f"<p>{more:,} more logs are in the table.</p>" if more else ""
+    note = "<p><small>Those with most faults first, each from its first offset to its last.</small></p>"
+    return f'{note}<ul class="logs">{"".join(items)}</ul>{tail}'
+
+
+def _timeline(log: LogRow, gaps: list[Gap]) -> str:
+    span = log.last_offset - log.first_offset + 1
+    marks: list[list[float]] = []
+    for gap in sorted(gaps, key=lambda gap: gap.first):
+        start = 100 * (gap.first - log.first_offset) / span
+        end = start + max(100 * gap.count / span, _NARROWEST)
+        if marks and start <= marks[-1][1]:
+            marks[-1][1] = max(end, marks[-1][1])
+        else:
+            marks.append([start, end])
+    marks = sorted(marks, key=lambda mark: mark[0] - mark[1])[:MAX_MARKS]
+    drawn = "".join(
+        f'<rect class="gap" x="{min(start, 100 - _NARROWEST):.2f}%" width="{end - start:.2f}%" height="20"/>'
+        for start, end in sorted(marks)
+    )
+    lost = f"{log.missing:,} missing" if log.missing else "nothing missing"
+    label = f"{log.source}: offsets {log.first_offset} to {log.last_offset}, {lost}"
+    faults = [f"{n:,} {name}" for name, n in (("duplicates", log.duplicates), ("conflicts", log.conflicts)) if n]
+    faults += [f"{log.late:,} late"] if log.late else []
+    return (
+        f'<li class="log"><span class="name">{shortened(log.source)} <small>{"; ".join([lost, *faults])}</small></span>'
+        f'<svg role="img" aria-label="{shortened(label)}" width="100%" height="20">'
+        f'<rect class="held" width="100%" height="20" rx="3"/>{drawn}</svg>'
+        f'<span class="ends"><span>{log.first_offset:,}<br>{moment(log.first_time)}</span>'
+        f"<span>{log.last_offset:,}<br>{moment(log.last_time)}</span></span></li>"
+    )
+
+
+def rates(facts: list[RateFact]) -> str:
+    """Return one chart per generator: its IDs per minute over the time of all."""
+    if not facts:
+        return ""
+    width = facts[0].width
+    first, last = min(rate.start for rate in facts), max(rate.start for rate in facts)
+    places = (last - first) // width + 1
+    per_minute = {(rate.node, rate.pid, rate.start): rate.ids * 60 / width for rate in facts}
+    top = max(per_minute.values())
+    begin, end = (moment(UNIX_EPOCH + timedelta(seconds=second)) for second in (first, last + width))
+    ends = f'<span class="ends"><span>{begin}</span><span>{end}</span></span>'
+    items = []
+    for node, pid in dict.fromkeys((rate.node, rate.pid) for rate in facts):
+        values = [per_minute.get((node, pid, first + width * place), 0.0) for place in range(places)]
+        points = " ".join(f"{place},{40 - 38 * value / top:.1f} {place + 1},{40 - 38 * value / top:.1f}"
+                          for place, value in enumerate(values))  # fmt: skip
+        name = f"{format_mac(node)}/{pid}"
+        items.append(
+            f'<li class="rate"><span class="name">{name} <small>at most {max(values):,.0f} per minute</small></span>'
+            f'<svg role="img" aria-label="{name}: at most {max(values):,.0f} IDs per minute" width="100%" height="56" '
+            f'viewBox="0 0 {places} 41" preserveAspectRatio="none">'
+            f'<polygon class="area" points="0,40 {points} {places},40"/>'
+            f'<path class="base" d="M0 40H{places}"/></svg>{ends}</li>'
+        )
+    return f'<ul class="rates">{"".join(items)}</ul>'

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit._ids import Ids
     from msgid.audit._logs import Moments
+    from msgid.audit._options import Rules
 
 
 class Places(NamedTuple):
@@ -47,37 +48,26 @@ class Rows(NamedTuple):
     places: Places | None
 
 
-def facts_of_rows(
-    rows: Rows, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int, shortest: int = 1
-) -> Facts:
-    """Return the facts of a table.
-
-    Args:
-        rows: The rows of the table.
-        columns: The columns of the table.
-        earliest: The earliest Unix second of an ID that is not a finding, or None.
-        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        max_gaps: Number of ranges to list.
-        shortest: Number of offsets of the shortest gap that is a finding.
-    """
+def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
+    """Return the facts of the rows of a table with some columns."""
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
     untimed, unlanded = (0 if times is None else int((~times[1]).sum()) for times in (timestamp, landed))
     parts = [NOTHING._replace(rows=rows.number, untimed=untimed, unlanded=unlanded, columns=columns.given)]
     if ids is not None:
-        parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, earliest))
-        parts.append(generator_facts(ids, clock_jump, max_gaps))
+        parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, rules.earliest))
+        parts.append(generator_facts(ids, rules))
     of_id = None if ids is None else (ids.unix * 1_000_000, ids.is_v1)
     if rows.places is not None:
         log, names, offset, valid = rows.places
         placed = valid & (log >= 0)
         shown = timestamp if timestamp is not None else of_id
         in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
-        parts.append(log_facts(in_logs, names, max_gaps, shortest)._replace(unplaced=int((~placed).sum())))
+        parts.append(log_facts(in_logs, names, rules)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
         positions = in_logs._replace(shown=of_id).take(in_logs.log >= 0)
-        parts.append(log_facts(positions, names, max_gaps, shortest))
-    return merged(parts, max_gaps)
+        parts.append(log_facts(positions, names, rules))
+    return merged(parts, rules.max_gaps)
 
 
 def _positions(ids: Ids) -> tuple[LogRows, list[str]]:

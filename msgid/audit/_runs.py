@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from msgid.audit._digests import Cells, Words
     from msgid.audit._ids import Ids
+    from msgid.audit._options import Rules
 
 
 class Runs(NamedTuple):
@@ -50,14 +51,8 @@ class Named(NamedTuple):
     pid: NDArray[np.int64]
 
 
-def generator_facts(ids: Ids, clock_jump: int, max_gaps: int) -> Facts:
-    """Return the facts of the generators of a table's IDs.
-
-    Args:
-        ids: The IDs.
-        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        max_gaps: Number of ranges to list.
-    """
+def generator_facts(ids: Ids, rules: Rules) -> Facts:
+    """Return the facts of the generators of a table's IDs."""
     import numpy as np
 
     rows = np.flatnonzero(ids.counted)
@@ -66,7 +61,7 @@ def generator_facts(ids: Ids, clock_jump: int, max_gaps: int) -> Facts:
     named, generator = named_by(ids.v1.node[rows], ids.v1.pid[rows])
     words = words_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
     cells = cells_of(words)
-    facts = facts_of_digest(named, cells, marked_words(cells, words), clock_jump, max_gaps)
+    facts = facts_of_digest(named, cells, marked_words(cells, words), rules)
     return facts._replace(rates=rates_of(named, cells.generator, cells.seconds, cells.ids))
 
 
@@ -135,20 +130,19 @@ def _joined(parts: list[Steps]) -> Steps:
     return Steps(*(column[order] for column in steps))
 
 
-def facts_of_digest(named: Named, cells: Cells, words: Words, clock_jump: int, max_gaps: int) -> Facts:
+def facts_of_digest(named: Named, cells: Cells, words: Words, rules: Rules) -> Facts:
     """Return the facts of generators, without their rates.
 
     Args:
         named: The generators.
         cells: All cells of their nodes.
         words: The words of the blocks that `msgid.audit._digests.marked` marks.
-        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        max_gaps: Number of ranges to list.
+        rules: The rules of the audit.
     """
     import numpy as np
 
     names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
-    shown = shown_by(cells, words, clock_jump, max_gaps)
+    shown = shown_by(cells, words, rules.clock_jump, rules.max_gaps)
     runs, gaps, steps, jumps = shown
     missing = np.zeros(len(names), np.int64)
     np.add.at(missing, runs.generator, runs.missing)

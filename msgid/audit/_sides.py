@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import datetime
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
 from msgid._known_tables import ids_inside, known_columns
 from msgid._validate import in_range, quote
 from msgid.audit._columns import checked_columns
 from msgid.audit._files import read_file
+from msgid.audit._options import COLUMNS, columns_in
 from msgid.audit._tables import arrow_table, id_column
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from msgid._known_tables import Columns
-
-ARGUMENTS: Final = ("id", "source", "offset", "timestamp", "content", "life")
 
 
 class Read(NamedTuple):
@@ -54,8 +52,6 @@ def names_in_sent(
         def kept(value: Any) -> Any:
             if value is None or isinstance(value, str):
                 return value if not value or value in names else None
-            if isinstance(value, datetime) or not all(isinstance(one, str) for one in value):
-                return value  # the times of lives
             return [name for name in value if name in names] or None
 
         found = {argument: kept(value) for argument, value in named.items()}
@@ -64,10 +60,10 @@ def names_in_sent(
         if lacks_offset or (named["source"] is not None and kept(named["source"]) != _plain(named["source"])):
             found["source"] = found["offset"] = None
         return {**found, "id": found["id"] or "id"}
-    wrong = sorted(set(sent_columns) - set(ARGUMENTS))
+    wrong = sorted(set(sent_columns) - set(COLUMNS))
     if wrong:
-        raise ValueError(f"sent_columns must name {', '.join(ARGUMENTS)}, got {quote(wrong[0])}")
-    return {**dict.fromkeys(ARGUMENTS), "id": "id", **sent_columns}
+        raise ValueError(f"sent_columns must name {', '.join(COLUMNS)}, got {quote(wrong[0])}")
+    return columns_in("compare", sent_columns)
 
 
 def _plain(names: str | Sequence[str]) -> str | list[str]:
@@ -127,16 +123,16 @@ def side_of(which: str, read: Read, named: dict[str, Any]) -> Side:
     """Return a side with its columns."""
     table = read.table
     if read.is_listed:
-        named = dict.fromkeys(ARGUMENTS)
+        named = columns_in(which, {"id": None})
         if "offset" in table.column_names:
             named |= {"offset": "offset", "id": "id", "source": "source" if "source" in table.column_names else None}
     if table.column_names == ["value"]:
         named["id"] = "value"
-    inside = ids_inside(table.column_names, *(named[name] for name in ARGUMENTS[:-1]))
+    inside = ids_inside(table.column_names, named)
     if inside is not None:
         table = inside.audited_rows(table)
     try:
-        columns = checked_columns(table.column_names, **named, landed=None, parent=None)
+        columns = checked_columns(table.column_names, named)
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None
     return Side(table, columns)

@@ -8,78 +8,49 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgid._known_tables import ids_inside
-from msgid._moments import aware
-from msgid._validate import check_installed, integer, quote
-from msgid.audit._columns import checked_columns, content_codes, micros, offsets, plain_column, sources, with_lives
+from msgid._validate import check_installed, quote
+from msgid.audit._columns import (
+    check_named_by,
+    checked_columns,
+    content_codes,
+    micros,
+    offsets,
+    plain_column,
+    sources,
+    with_lives,
+)
 from msgid.audit._ids import Ids
+from msgid.audit._options import columns_in, rules_in
 from msgid.audit._rows import Places, Rows, facts_of_rows
-from msgid.audit.definitions import CLOCK_JUMP, MAX_GAPS, jump_of, rules_of
 from msgid.audit.report import report_of
 from msgid.ids._bytes import check_several, identity, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime, timedelta
 
     import pyarrow as pa
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
     from msgid.audit._logs import Moments
-    from msgid.audit.definitions import Holes
+    from msgid.audit._options import AuditOptions
     from msgid.audit.report import Report
 
 
-def audit_table(
-    table: pa.Table,
-    *,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    landed: str | None = None,
-    content: str | Sequence[str] | None = None,
-    parent: str | None = None,
-    life: str | datetime | Sequence[datetime] | None = None,
-    holes: Holes | None = None,
-    without: Sequence[str] = (),
-    not_before: datetime | None = None,
-    clock_jump: timedelta | str = CLOCK_JUMP,
-    max_gaps: int = MAX_GAPS,
-) -> Report:
+def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
     """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
-
-    A table of this library's jobs, or of the connectors of Kafka and RocketMQ, needs no arguments: its columns are
-    known. So are columns named as the arguments. A column that is not named is found by its name; an empty name, or an
-    empty list, turns it off. Without ``offset``, IDs of the origin ``position`` give the positions.
 
     Args:
         table: Arrow table, one row per message; a DataFrame of pandas or polars; a dict of columns; a list of dicts,
             one per row; or a list, array or series of IDs.
-        id: Column of IDs, as text or binary; None if the table has positions alone.
-        source: Columns whose values, joined by ``/``, name the log. Without any, the table is one log.
-        offset: Column of offsets in the log.
-        timestamp: Column of the messages' own times.
-        landed: Column of the times at which the rows were written.
-        content: Columns by which rows of one ID or offset are compared.
-        parent: Column of the IDs from which derived IDs were made.
-        life: Column that names the life of a log that was deleted and created again; or the times at which logs were
-            created again, for which ``timestamp`` is needed. Each life is a log of its own.
-        holes: Offsets that are missing without a loss. ``markers``: the topic has transactions, so a single offset may
-            be a marker, and a longer gap may be an aborted transaction, which is a finding of severity ``info``.
-            ``committed``: the same, but no transaction was aborted, so a longer gap is a loss. ``compacted``: any
-            offset may be missing. Default: each missing offset is a loss.
-        without: Names of checks that are not made.
-        not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
-            text such as ``"1 day"``.
-        max_gaps: Number of missing ranges that the report lists; the findings count all.
+        **options: The columns and the rules, as `AuditOptions` explains. Known columns need no argument.
 
     Returns:
         The report.
 
     Raises:
-        TypeError: if ``table`` is not a table.
+        TypeError: if ``table`` is not a table, or an option has another name.
         ValueError: if the table does not have a column, or a column has the wrong type.
 
     >>> import pyarrow as pa
@@ -94,17 +65,13 @@ def audit_table(
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
+    named, rules = columns_in("audit_table", options, is_audit=True), rules_in(options)
     table = arrow_table(table)
-    inside = ids_inside(table.column_names, id, source, offset, timestamp, content)
+    inside = ids_inside(table.column_names, named)
     if inside is not None:
         table = inside.audited_rows(table)
-    columns = checked_columns(table.column_names, id, source, offset, timestamp, landed, content, parent, life)
-    rules = rules_of(holes, without, not_before)
-    earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
-    jump = jump_of(clock_jump)
-    max_gaps = integer("max_gaps", max_gaps, 0, 1_000_000)
-    facts = facts_of_rows(rows_of(table, columns), columns, earliest, jump, max_gaps, rules.shortest)
-    return report_of(facts, rules)
+    columns = checked_columns(table.column_names, named)
+    return report_of(facts_of_rows(rows_of(table, columns), columns, rules), rules)
 
 
 def arrow_table(table: Any) -> pa.Table:
@@ -129,24 +96,13 @@ def arrow_table(table: Any) -> pa.Table:
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
 
 
-def audit_ids(
-    ids: Iterable[Any],
-    *,
-    without: Sequence[str] = (),
-    not_before: datetime | None = None,
-    clock_jump: timedelta | str = CLOCK_JUMP,
-    max_gaps: int = MAX_GAPS,
-) -> Report:
+def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
     """Return the report of missing, repeated and malformed IDs, without positions of messages.
 
     Args:
         ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
             `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
-        without: Names of checks that are not made.
-        not_before: Earliest time of an ID that is not a finding, an aware datetime.
-        clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
-            text such as ``"1 day"``.
-        max_gaps: Number of missing ranges that the report lists; the findings count all.
+        **options: The rules, as `AuditOptions` explains.
 
     Raises:
         TypeError: if ``ids`` is a single text or bytes.
@@ -160,8 +116,7 @@ def audit_ids(
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     import pyarrow as pa
 
-    table = pa.table({"id": id_column(ids)})
-    return audit_table(table, without=without, not_before=not_before, clock_jump=clock_jump, max_gaps=max_gaps)
+    return audit_table(pa.table({"id": id_column(ids)}), **options)
 
 
 def _holds_ids(values: object) -> bool:
@@ -219,9 +174,11 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
 
     places, timestamp = None, moments(columns.timestamp, "timestamp")
     if columns.offset is not None:
+        for name in (*columns.source, *([] if columns.life is None else [columns.life])):
+            check_named_by(name, column(name).type)
         log, names = sources([column(name) for name in columns.source], table.num_rows, columns.prefix)
-        life = None if columns.life is None else column(columns.life)
-        log, names = with_lives(log, names, life, columns.lives, timestamp)
+        if columns.life is not None:
+            log, names = with_lives(log, names, column(columns.life))
         places = Places(log, names, *offsets(column(columns.offset)))
     return Rows(
         table.num_rows,

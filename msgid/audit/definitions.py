@@ -15,11 +15,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from msgid._moments import duration
-from msgid._validate import UINT32_MAX, quote
+from msgid._validate import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from msgid.layout import Origin
 
@@ -218,48 +217,6 @@ CHECKS: Final[dict[str, Check]] = {
 Holes = Literal["markers", "committed", "compacted"]
 """Which offsets are missing without a loss."""
 HOLES: Final[tuple[Holes, ...]] = ("markers", "committed", "compacted")
-
-
-class Rules(NamedTuple):
-    """How an audit reads missing numbers, and which checks it leaves out."""
-
-    holes: Holes | None = None
-    without: tuple[str, ...] = ()
-    has_earliest: bool = False
-    """Whether the caller names the earliest time of an ID."""
-
-    @property
-    def shortest(self) -> int:
-        """The number of offsets of the shortest gap that is a finding."""
-        return 2 if self.holes in ("markers", "committed") else 1
-
-
-def jump_of(clock_jump: timedelta | str) -> int:
-    """Return the whole seconds beyond which a clock has jumped forward: 1 to 2**32 - 1.
-
-    Raises:
-        TypeError, ValueError: if it is not a duration, or out of range.
-
-    >>> jump_of("1 day")
-    86400
-    """
-    seconds = duration("clock_jump", clock_jump, positive=True) // timedelta(seconds=1)
-    if not 1 <= seconds <= UINT32_MAX:
-        raise ValueError(f"clock_jump must be 1 second to 136 years, got {clock_jump}")
-    return seconds
-
-
-def rules_of(holes: str | None, without: Sequence[str], earliest: object = None) -> Rules:
-    """Return the rules that a caller names.
-
-    Raises:
-        ValueError: if ``holes`` or a name of ``without`` is not allowed.
-    """
-    if holes is not None and holes not in HOLES:
-        raise ValueError(f"holes must be {', '.join(HOLES[:-1])} or {HOLES[-1]}, got {quote(holes)}")
-    names = (without,) if isinstance(without, str) else tuple(without)
-    check_names("without", names)
-    return Rules(holes, names, earliest is not None)
 
 
 def check_names(argument: str, names: Iterable[str]) -> None:

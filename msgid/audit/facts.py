@@ -13,6 +13,8 @@ from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from msgid.audit._lists import Gap, LogRow
+
 
 class Counted(NamedTuple):
     """The count of one check in one scope, with an example: two numbers whose meaning the check knows, or text."""
@@ -23,30 +25,6 @@ class Counted(NamedTuple):
     x: int | None = None
     y: int | None = None
     text: str | None = None
-
-
-class GapFact(NamedTuple):
-    """A range of missing offsets or sequence numbers, both ends included."""
-
-    kind: str
-    scope: str
-    first: int
-    last: int
-
-
-class LogFact(NamedTuple):
-    """One log. Times are microseconds since 1970, or None."""
-
-    source: str
-    rows: int
-    first_offset: int
-    last_offset: int
-    first_time: int | None
-    last_time: int | None
-    missing: int
-    duplicates: int
-    conflicts: int
-    late: int
 
 
 class RunFact(NamedTuple):
@@ -93,9 +71,9 @@ class Facts(NamedTuple):
     """The largest counts of each check."""
     totals: dict[str, tuple[int, int]]
     """For each check its count in all scopes, and the number of scopes."""
-    gaps: list[GapFact]
+    gaps: list[Gap]
     gap_total: int
-    logs: list[LogFact]
+    logs: list[LogRow]
     log_total: int
     runs: list[RunFact]
     run_total: int
@@ -147,7 +125,7 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
     for one in sorted(chain.from_iterable(p.found for p in parts), key=lambda one: (one.check, -one.count, one.scope)):
         found.setdefault(one.check, []).append(one)
     ranges = chain.from_iterable(part.gaps for part in parts)
-    gaps = sorted(ranges, key=lambda gap: (gap.first - gap.last, gap.kind, gap.scope, gap.first))
+    gaps = sorted(ranges, key=lambda gap: (-gap.count, gap.kind, gap.scope, gap.first))
     logs = sorted(
         chain.from_iterable(part.logs for part in parts),
         key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
+from msgid.audit._comparing import FAULTS, check_by
 from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
+from msgid.audit._options import Rules
 from msgid.audit.definitions import (
     CHECKS,
     MALFORMED_KIND,
@@ -18,7 +21,6 @@ from msgid.audit.definitions import (
     SEVERITIES,
     TABLE,
     Check,
-    Rules,
     check_names,
 )
 from msgid.audit.facts import Counted, part_of
@@ -80,6 +82,11 @@ _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
 
+_OF_TWO_SIDES: Final = (*FAULTS.values(), check_by(FAULTS["duplicate"], is_position=False), "uncompared_messages")
+"""The checks of a comparison."""
+_ONLY_OF_TWO_SIDES: Final = ("lost_messages", "changed_messages", "extra_messages", "uncompared_messages")
+
+
 class Unread(NamedTuple):
     """Rows without a value that checks need.
 
@@ -92,6 +99,7 @@ class Unread(NamedTuple):
     rows: dict[str, int]
 
 
+@dataclass(eq=False, repr=False)
 class Report:
     """The lost, repeated and late messages of a table, by their IDs and positions.
 
@@ -116,6 +124,8 @@ class Report:
         differences: The messages in which two sides differ: ``fault``, ``scope``, ``offset`` and ``id``; see `compare`.
         sent: Number of rows of the other side; None unless the report is of `compare`.
         complete_until: The moment before which all sent messages have landed; None if it is not known.
+        rates: The IDs of the largest generators by interval.
+        unread: The values that rows lack, for `failure`.
         rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.
 
     >>> import msgid.audit
@@ -127,44 +137,24 @@ class Report:
     not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     """
 
-    def __init__(
-        self,
-        rows: int,
-        findings: Iterable[Finding],
-        gaps: Iterable[Gap],
-        logs: Iterable[LogRow],
-        generators: Iterable[GeneratorRow],
-        nodes: Iterable[NodeRow],
-        kinds: Iterable[KindRow],
-        notes: Iterable[str],
-        rates: Iterable[RateFact] = (),
-        unplaced: int = 0,
-        untimed: int = 0,
-        unlanded: int = 0,
-        not_checked: Iterable[NotChecked] = (),
-        differences: Iterable[Difference] = (),
-        sent: int | None = None,
-        complete_until: datetime | None = None,
-        unread: Iterable[Unread] = (),
-    ) -> None:
-        self.rows = rows
-        self.findings = list(findings)
-        self.gaps = list(gaps)
-        self.logs = list(logs)
-        self.generators = list(generators)
-        self.nodes = list(nodes)
-        self.kinds = list(kinds)
-        self.notes = list(notes)
-        self.rates = list(rates)
-        self.unplaced = unplaced
-        self.untimed = untimed
-        self.unlanded = unlanded
-        self.not_checked = list(not_checked)
-        self.differences = list(differences)
-        self.sent = sent
-        self.complete_until = complete_until
-        self.rows_read: tuple[int, int] | None = None
-        self._unread = list(unread)
+    rows: int
+    findings: list[Finding]
+    gaps: list[Gap] = field(default_factory=list)
+    logs: list[LogRow] = field(default_factory=list)
+    generators: list[GeneratorRow] = field(default_factory=list)
+    nodes: list[NodeRow] = field(default_factory=list)
+    kinds: list[KindRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rates: list[RateFact] = field(default_factory=list)
+    unplaced: int = 0
+    untimed: int = 0
+    unlanded: int = 0
+    not_checked: list[NotChecked] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    sent: int | None = None
+    complete_until: datetime | None = None
+    unread: list[Unread] = field(default_factory=list)
+    rows_read: tuple[int, int] | None = None
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -229,7 +219,7 @@ class Report:
         """Return one line that says why the rows were not checked, or None."""
         if not (self.rows if self.sent is None else self.sent):
             return f"no rows{'' if self.sent is None else f' in {_SENT}'}: nothing was checked"
-        for what, numbers in self._unread:
+        for what, numbers in self.unread:
             number = sum(rows for check, rows in numbers.items() if rows > allow.get(check, 0))
             if 2 * number > self.rows:
                 return f"{number:,} of {self.rows:,} rows do not have {what}"
@@ -284,9 +274,7 @@ class Report:
         >>> [line for line in text.splitlines() if "missing_ids" in line]
         ['msgid_audit_messages{check="missing_ids",severity="warning"} 1']
         """
-        from msgid.audit._metrics import metrics
-
-        return metrics(self.findings, self.not_checked, self.rows, self.unplaced, self.sent, self.complete_until)
+        return _metrics(self.findings, self.not_checked, self.rows, self.unplaced, self.sent, self.complete_until)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if a path is given.
@@ -329,20 +317,17 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     return Report(
         facts.rows,
         _findings(facts, rules),
-        (Gap(*gap, gap.last - gap.first + 1) for gap in facts.gaps),
-        (
-            LogRow(*log[:4], _moment_of_micros(log.first_time), _moment_of_micros(log.last_time), *log[6:])
-            for log in facts.logs
-        ),
-        (
+        facts.gaps,
+        facts.logs,
+        [
             GeneratorRow(format_mac(run.node), *run[1:4], moment(run.first_time), moment(run.last_time), *run[6:9])
             for run in facts.runs
-        ),
-        (
+        ],
+        [
             NodeRow(format_mac(n.node), origin_of(n.node), n.generators, shared_by(n.node) or _overlap(n.overlapping))
             for n in facts.nodes
-        ),
-        (KindRow(*kind) for kind in facts.kinds),
+        ],
+        [KindRow(*kind) for kind in facts.kinds],
         _notes(facts),
         facts.rates,
         facts.unplaced,
@@ -391,8 +376,8 @@ def comparison_report(
     is_cut = total > len(differences)
     cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
     report = Report(
-        facts.rows, _findings(facts), (), (), (), (), (), [cut] if is_cut else [],
-        not_checked=map(NotChecked._make, not_checked.items()),
+        facts.rows, _findings(facts), notes=[cut] if is_cut else [],
+        not_checked=[NotChecked(*one) for one in not_checked.items()],
         differences=differences, sent=sent, complete_until=complete_until,
     )  # fmt: skip
     add_uncompared(report, lacking, "offset" if by_position else "id")
@@ -459,13 +444,13 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
     given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.log_total)}
     reasons = _skipped(rules)
     for column, (reason, checks) in _NEEDS.items():
-        if not given[column] and not (column == "landed" and rules.has_earliest):
+        if not given[column] and not (column == "landed" and rules.earliest is not None):
             reasons |= {check: reason for check in checks if check not in reasons}
     if given["id"] and not facts.run_total:
         reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
     unread: list[Unread] = []
     for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
-        by_earliest = ("future_ids",) if column == "landed" and rules.has_earliest else ()
+        by_earliest = ("future_ids",) if column == "landed" and rules.earliest is not None else ()
         needed = [check for check in _NEEDS[column][1] if check not in (*reasons, *by_earliest)]
         if number and needed:
             unread.append(Unread(_VALUES[column], {column: number}))
@@ -611,5 +596,42 @@ def _moment_of_seconds(seconds: int) -> datetime:
     return UNIX_EPOCH + timedelta(seconds=seconds)
 
 
-def _moment_of_micros(micros: int | None) -> datetime | None:
-    return None if micros is None else datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=micros)
+def _metrics(
+    findings: Sequence[Finding],
+    not_checked: Sequence[NotChecked],
+    rows: int,
+    unplaced: int,
+    sent: int | None,
+    complete_until: datetime | None,
+) -> str:
+    """Return the metrics of a report, with the end mark of OpenMetrics; the arguments are attributes of the report."""
+    found: Counter[tuple[str, str]] = Counter()
+    for one in findings:
+        found[one.check, one.severity] += one.count
+    left_out = {one.check for one in not_checked}
+    seen = {check for check, _ in found}
+    made = _OF_TWO_SIDES if sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
+    for check in made:
+        if check not in left_out and check not in seen:
+            found[check, CHECKS[check].severity] = 0
+    order = list(CHECKS)
+    messages = [
+        (f'{{check="{check}",severity="{severity}"}}', number)
+        for (check, severity), number in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+    ]
+    lines = [
+        *_gauge("msgid_audit_messages", "Messages, IDs or numbers that a check found.", messages),
+        *_gauge("msgid_audit_rows", "Rows of the table.", [("", rows)]),
+        *_gauge("msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", unplaced)]),
+    ]
+    if sent is not None:
+        lines += _gauge("msgid_audit_sent_rows", "Messages that were sent.", [("", sent)])
+    if complete_until is not None:
+        name, help = "msgid_audit_complete_until_seconds", "Unix time before which all sent messages have landed."
+        lines += _gauge(name, help, [("", complete_until.timestamp())], unit="seconds")
+    return "\n".join((*lines, "# EOF", ""))
+
+
+def _gauge(name: str, help: str, values: Iterable[tuple[str, float]], unit: str | None = None) -> list[str]:
+    head = [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {help}"]
+    return head + [f"{name}{labels} {value}" for labels, value in values]

@@ -16,16 +16,17 @@ from pyspark.sql import functions as F
 from msgid.audit.definitions import RATE_GENERATORS, rate_width
 from msgid.audit.facts import RateFact, merged
 from spark_ext._shipping import shipped
-from spark_ext.auditing._bits import bits_in, block_of, highest, lowest
+from spark_ext.auditing._values import keep
+from spark_ext.auditing.summaries import bits_in, block_of, highest, lowest
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from msgid.audit._digests import Cells, Words
+    from msgid.audit._options import Rules
     from msgid.audit._runs import Named
     from msgid.audit.facts import Facts
-    from spark_ext.auditing._kept import Kept
 
 MOST: Final = {"cells": 500_000, "points": 500_000, "blocks": 10_000}
 """The number of cells, of IDs and of marked blocks up to which a table is one task."""
@@ -34,14 +35,12 @@ TASK_CELLS: Final = 250_000
 _ROW: Final = ("node", "pid", "seconds", "low", "high", "ids")
 
 
-def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int, kept: Kept) -> Facts:
+def generator_facts(words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of the generators of a table.
 
     Args:
         words: The words of the IDs that carry a counter: ``node``, ``pid``, ``seconds``, ``word`` and ``mask``.
-        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        max_gaps: Number of ranges to list.
-        kept: Keeps the cells of a large table.
+        rules: The rules of the audit.
     """
     word, mask = F.col("word"), F.col("mask")
     words = words.withColumn("block", block_of(word))
@@ -52,14 +51,14 @@ def generator_facts(words: DataFrame, clock_jump: int, max_gaps: int, kept: Kept
     )
     table = cells.select(*_ROW).limit(MOST["cells"] + 1).toArrow()
     if table.num_rows > MOST["cells"]:
-        return _in_tasks(kept.keep(cells), words, clock_jump, max_gaps)
+        return _in_tasks(keep(cells), words, rules)
     blocks = _marked_blocks(table)
     if blocks.num_rows > MOST["blocks"] or sum(blocks["ids"].to_pylist()) > MOST["points"]:
-        return _in_tasks(kept.keep(cells), words, clock_jump, max_gaps)
-    return _on_driver(table, blocks, words, clock_jump, max_gaps)
+        return _in_tasks(keep(cells), words, rules)
+    return _on_driver(table, blocks, words, rules)
 
 
-def _on_driver(table: pa.Table, blocks: pa.Table, words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
+def _on_driver(table: pa.Table, blocks: pa.Table, words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of generators, made on the driver of all cells and of the words of the marked blocks."""
     import pyarrow as pa
 
@@ -70,12 +69,12 @@ def _on_driver(table: pa.Table, blocks: pa.Table, words: DataFrame, clock_jump: 
         asked = F.broadcast(words.sparkSession.createDataFrame(blocks))
         rows = pa.concat_tables([table, _word_rows(words, asked).toArrow().cast(table.schema)])
     named, cells, _ = _digest(table)
-    return _facts(rows, clock_jump, max_gaps)._replace(
+    return _facts(rows, rules)._replace(
         rates=rates_of(named, cells.generator, cells.seconds, cells.ids) if table.num_rows else []
     )
 
 
-def _in_tasks(cells: DataFrame, words: DataFrame, clock_jump: int, max_gaps: int) -> Facts:
+def _in_tasks(cells: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of generators, made in tasks of whole nodes."""
     task = F.pmod(F.hash("node"), F.lit(cells.count() // TASK_CELLS + 1)).alias("task")
     blocks = cells.groupBy(task).applyInArrow(
@@ -86,10 +85,10 @@ def _in_tasks(cells: DataFrame, words: DataFrame, clock_jump: int, max_gaps: int
     def pickled(table: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        return pa.table({"facts": [pickle.dumps(_facts(table, clock_jump, max_gaps))]})
+        return pa.table({"facts": [pickle.dumps(_facts(table, rules))]})
 
     parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
-    return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)._replace(rates=_rates(cells))
+    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)._replace(rates=_rates(cells))
 
 
 def _word_rows(words: DataFrame, blocks: DataFrame) -> DataFrame:
@@ -122,10 +121,10 @@ def _marked_blocks(cells: pa.Table) -> pa.Table:
     return pa.table({"node": named.node[generator], "pid": named.pid[generator], "block": block, "ids": ids})
 
 
-def _facts(rows: pa.Table, clock_jump: int, max_gaps: int) -> Facts:
+def _facts(rows: pa.Table, rules: Rules) -> Facts:
     from msgid.audit._runs import facts_of_digest
 
-    return facts_of_digest(*_digest(rows), clock_jump, max_gaps)
+    return facts_of_digest(*_digest(rows), rules)
 
 
 def _rates(cells: DataFrame) -> list[RateFact]:

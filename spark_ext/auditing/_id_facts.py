@@ -11,8 +11,7 @@ from msgid import layout
 from msgid.audit.definitions import TABLE
 from msgid.audit.facts import Counted, Facts, part_of
 from spark_ext._shipping import shipped
-from spark_ext.auditing._bits import WORD_BITS, bits_in, is_set
-from spark_ext.auditing.summaries import NULL, OTHER, id_key
+from spark_ext.auditing.summaries import NULL, OTHER, WORD_BITS, bits_in, id_key, is_set
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 from spark_ext.columns.reading import id_origin

@@ -14,17 +14,17 @@ from pyspark.sql import functions as F
 from msgid.audit._digests import is_short
 from msgid.audit.facts import merged
 from spark_ext._shipping import shipped
-from spark_ext.auditing._bits import bit_of, bits_in, block_of, highest, lowest, word_of
+from spark_ext.auditing._values import keep
 from spark_ext.auditing._words import positions
-from spark_ext.auditing.summaries import log_summary
+from spark_ext.auditing.summaries import bit_of, bits_in, block_of, highest, log_summary, lowest, word_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from msgid._known_tables import Columns
+    from msgid.audit._options import Rules
     from msgid.audit.facts import Facts
-    from spark_ext.auditing._kept import Kept
 
 MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}
 """The number of blocks, and of offsets in short blocks, up to which a table is one task."""
@@ -43,27 +43,23 @@ _ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_befo
 _HOLES: Final = -1
 
 
-def log_facts(
-    summary: DataFrame, columns: Columns, max_gaps: int, df: DataFrame, kept: Kept, shortest: int = 1
-) -> Facts:
+def log_facts(summary: DataFrame, columns: Columns, rules: Rules, df: DataFrame) -> Facts:
     """Return the facts of logs.
 
     Args:
         summary: The summary that `spark_ext.auditing.summaries.log_summary` returned.
         columns: The columns of the rows.
-        max_gaps: Number of ranges to list.
+        rules: The rules of the audit.
         df: The rows, in which examples are looked for.
-        kept: Keeps the blocks.
-        shortest: Number of offsets of the shortest gap that is a finding.
     """
     placed = summary.where(F.col("source").isNotNull())
     if "word" in summary.columns:
-        facts = _facts_of(kept.keep(_blocks_of_words(placed)), placed, max_gaps, shortest)
+        facts = _facts_of(keep(_blocks_of_words(placed)), placed, rules)
         return _with_offsets(facts, df, columns)
     messages = _messages(placed)
     offset = F.col("offset")
     words = messages.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
-    return _facts_of(kept.keep(_blocks_of_messages(messages)), words, max_gaps, shortest)
+    return _facts_of(keep(_blocks_of_messages(messages)), words, rules)
 
 
 def _blocks_of_words(words: DataFrame) -> DataFrame:
@@ -131,7 +127,7 @@ def _blocks(messages: pa.Table) -> pa.Table:
     return pa.table({"source": source, **dict(zip(_ROW[1:], found[1:], strict=True))})
 
 
-def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int, shortest: int) -> Facts:
+def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
     import pyarrow as pa
 
@@ -142,14 +138,14 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int, shortest: int)
     words = words.withColumn("block", block_of(F.col("word")))
     read = words.join(blocks.where(short), ["source", "block"], "left_semi").select("source", "word", "mask")
     if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
-        ranges = [_ranges(read.toArrow(), max_gaps, shortest)] if offsets else []
-        return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), max_gaps, shortest)
+        ranges = [_ranges(read.toArrow(), rules)] if offsets else []
+        return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), rules)
 
     def pickled(table: pa.Table) -> pa.Table:
-        return pa.table({"facts": [pickle.dumps(merged([_facts(table, max_gaps, shortest)], max_gaps))]})
+        return pa.table({"facts": [pickle.dumps(merged([_facts(table, rules)], rules.max_gaps))]})
 
     def ranges_of(table: pa.Table) -> pa.Table:
-        return _ranges(table, max_gaps, shortest)
+        return _ranges(table, rules)
 
     rows = blocks
     if offsets:
@@ -157,10 +153,10 @@ def _facts_of(blocks: DataFrame, words: DataFrame, max_gaps: int, shortest: int)
         rows = rows.unionByName(read.groupBy(task).applyInArrow(shipped(ranges_of), _RANGES), allowMissingColumns=True)
     task = F.pmod(F.hash("source"), F.lit(held["all"] // TASK_ROWS["blocks"] + 1))
     parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
-    return merged([pickle.loads(part["facts"]) for part in parts], max_gaps)
+    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)
 
 
-def _ranges(words: pa.Table, max_gaps: int, shortest: int) -> pa.Table:
+def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
     """Return the largest missing ranges in short blocks, and the holes of each log, which are too short to be listed.
 
     ``messages`` is the number of ranges that a row counts. A row of holes counts missing numbers, and its ``low`` is
@@ -175,7 +171,7 @@ def _ranges(words: pa.Table, max_gaps: int, shortest: int) -> pa.Table:
     names, log, _ = _named(words)
     word, mask = (_numbers(words, name) for name in ("word", "mask"))
     order = np.lexsort((word, log))
-    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), max_gaps, shortest)
+    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), rules.max_gaps, rules.shortest)
     counts = np.ones(len(gaps.scope), np.int64)
     counts[:1] += gaps.total - len(counts)
     none = np.full(len(gaps.holes), _HOLES)
@@ -185,7 +181,7 @@ def _ranges(words: pa.Table, max_gaps: int, shortest: int) -> pa.Table:
     return pa.table({"source": source, "low": low, "high": high, "messages": messages})
 
 
-def _facts(rows: pa.Table, max_gaps: int, shortest: int) -> Facts:
+def _facts(rows: pa.Table, rules: Rules) -> Facts:
     """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
     from msgid.audit._digests import Gaps
     from msgid.audit._logs import NEVER, Blocks, facts_of_blocks
@@ -195,7 +191,7 @@ def _facts(rows: pa.Table, max_gaps: int, shortest: int) -> Facts:
     blocks = Blocks(log, *(_numbers(rows, name) for name in _ROW[1:]))
     is_range = blocks.block == NEVER
     holes, ranges = blocks.take(is_range & (blocks.low == _HOLES)), blocks.take(is_range & (blocks.low != _HOLES))
-    gaps = Gaps(max_gaps, shortest)
+    gaps = Gaps(rules.max_gaps, rules.shortest)
     gaps.add_holes(holes.log, holes.messages)
     gaps.add_ranges(ranges.log, ranges.low, ranges.high, int(ranges.messages.sum()))
     return facts_of_blocks(names, blocks.take(~is_range), gaps) if len(log) else NOTHING

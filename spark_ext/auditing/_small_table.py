@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from msgid.audit._options import Rules
     from msgid.audit.facts import Facts
 
 SMALL_ROWS = 50_000
@@ -30,23 +31,12 @@ _TEXTS: Final = ("id", "parent", "source")
 _LONG: Final = "is_long"
 
 
-def small_facts(
-    df: DataFrame, columns: Columns, earliest: int | None, clock_jump: int, max_gaps: int, shortest: int = 1
-) -> Facts | None:
-    """Return the facts of a table of few rows; None if the table is larger.
-
-    Args:
-        df: The rows.
-        columns: Their columns.
-        earliest: The earliest Unix second of an ID that is not a finding, or None.
-        clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
-        max_gaps: Number of ranges to list.
-        shortest: Number of offsets of the shortest gap that is a finding.
-    """
+def small_facts(df: DataFrame, columns: Columns, rules: Rules) -> Facts | None:
+    """Return the facts of a table of few rows; None if the table is larger."""
     table = collected(df, columns)
     if table is None:
         return None
-    return facts_of_rows(rows_of(table, roles_of(table, columns)), columns, earliest, clock_jump, max_gaps, shortest)
+    return facts_of_rows(rows_of(table, roles_of(table, columns)), columns, rules)
 
 
 def roles_of(table: pa.Table, columns: Columns) -> Columns:

@@ -1,4 +1,4 @@
-"""The values that an audit compares, as columns of one type each: offsets, moments, logs, contents and IDs."""
+"""The values that an audit compares, as columns of one type each: offsets, logs, contents and IDs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, StructField
 
 from msgid import layout
-from msgid.audit._columns import LOG, life_name
+from msgid.audit._columns import LOG
 from msgid.audit.definitions import PRINTABLE
+from spark_ext._private import is_classic
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._identity import identity
-from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
-
-_DAY_MICROS = 86_400_000_000
 
 
 def text_of_ids(value: Column) -> Column:
@@ -42,18 +40,14 @@ def offset_column(df: DataFrame, name: str) -> Column:
 
 
 def source_column(df: DataFrame, columns: Columns) -> Column:
-    """Return the name of each row's log and its life; NULL if a part of it is NULL, or its life is not known."""
+    """Return the name of each row's log and its life; NULL if a part of it is NULL."""
     names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
     parts = [part for name in names for part in (F.lit("/"), name)][1:]
     log = F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
-    if columns.life is not None:
-        life = F.col(quoted_name(columns.life)).cast("string")
-        return F.coalesce(F.concat(log, F.lit("@"), life), log)
-    if not columns.lives:
+    if columns.life is None:
         return log
-    time = micros_column(df, columns.timestamp)
-    lives = [F.when(time >= moment, F.lit(f"@{life_name(moment)}")) for moment in reversed(columns.lives)]
-    return F.when(time.isNotNull(), F.concat(log, F.coalesce(*lives, F.lit(""))))
+    life = F.col(quoted_name(columns.life)).cast("string")
+    return F.coalesce(F.concat(log, F.lit("@"), life), log)
 
 
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
@@ -71,3 +65,17 @@ def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
         field = StructField(f"{place:04}", BinaryType() if is_text else kind)
         values.append((value.cast("binary") if is_text else value, field))
     return [fingerprint_of(values).alias("content")]
+
+
+def keep(df: DataFrame) -> DataFrame:
+    """Return a DataFrame with the same rows, which is computed once, and which a later query does not plan again.
+
+    If the session has a checkpoint folder, the rows are there, and survive the loss of an executor. Else they are a
+    local checkpoint: if an executor is lost, the audit ends with Spark's error.
+    """
+    spark = df.sparkSession
+    if is_classic(spark):
+        has_folder = spark.sparkContext.getCheckpointDir() is not None
+    else:
+        has_folder = spark.conf.get("spark.checkpoint.dir", None) is not None
+    return df.checkpoint() if has_folder else df.localCheckpoint()

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 
 from msgid import layout
 from msgid.audit.definitions import COUNTED, is_generator
-from spark_ext.auditing._bits import WORD_BITS, highest, lowest
-from spark_ext.auditing.summaries import OTHER, id_key
+from spark_ext.auditing.summaries import OTHER, WORD_BITS, highest, id_key, lowest
 from spark_ext.columns._crc import word
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ from msgid.audit._compare import (
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._digest_tables import COLUMNS, form_of_digest, merge_digests
 from msgid.audit._lists import Difference
-from msgid.audit._sides import ARGUMENTS, Side, names_in_sent
+from msgid.audit._options import columns_in
+from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted
 from msgid.audit.report import comparison_report
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._kept import keeping
 from spark_ext.auditing._small_table import collected, roles_of
-from spark_ext.auditing._values import content_columns, offset_column, source_column
+from spark_ext.auditing._values import content_columns, keep, offset_column, source_column
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import id_seconds
@@ -37,30 +37,25 @@ from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Mapping
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
+    from msgid.audit._options import ColumnNames
     from msgid.audit.report import Report
-    from spark_ext.auditing._kept import Kept
 
 
 def compare(
     sent: DataFrame,
     table: DataFrame,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    content: str | Sequence[str] | None = None,
     *,
-    life: str | datetime | Sequence[datetime] | None = None,
     sent_columns: Mapping[str, Any] | None = None,
     digests: tuple[DataFrame, DataFrame] | None = None,
     max_messages: int = MAX_MESSAGES,
+    **columns: Unpack[ColumnNames],
 ) -> AuditReport:
     """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
 
@@ -74,11 +69,6 @@ def compare(
         The messages that a producer had acknowledged, or all messages of a queue.
     table : DataFrame
         The landed messages.
-    id, source, offset, timestamp, content : str or sequence of str, optional
-        Columns, as for `audit`. ``timestamp`` gives the time up to which the table is complete; its default is the time
-        of the IDs. ``content`` is compared if both sides have it.
-    life : str or datetime.datetime or sequence of datetime.datetime, optional
-        The life of a log, as for `audit`.
     sent_columns : dict of str, optional
         The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent`` has them.
     digests : tuple of DataFrame, optional
@@ -86,6 +76,9 @@ def compare(
         them, 64 bytes per block, and Spark reads only the rows of the blocks that differ.
     max_messages : int
         Number of messages that the report lists in ``differences``; the findings count all.
+    **columns
+        The columns of the table, as `msgid.audit.ColumnNames` explains. ``timestamp`` gives the time up to which the
+        table is complete; its default is the time of the IDs. ``content`` is compared if both sides have it.
 
     Returns
     -------
@@ -116,7 +109,7 @@ def compare(
     """
     check_installed("a comparison on Spark", "spark", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
-    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
+    named = columns_in("compare", columns)
     for argument, df in (("sent", sent), ("table", table)):
         check_dataframe(df, argument)
     here = side_of("table", table, named)
@@ -131,7 +124,7 @@ def compare(
 
     def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
         form = form_of_digest(landed) or form_of_digest(queued)
-        sides = [(rows_in_blocks(df, columns, blocks, form), columns) for df, columns in (there, here)]
+        sides = [(rows_in_blocks(df, names, blocks, form), names) for df, names in (there, here)]
         report = _report(sides[0], sides[1], most)
         return report, (report.sent or 0, report.rows)
 
@@ -145,7 +138,7 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame
     if df.columns == ["value"]:
         named = {**named, "id": "value"}
     try:
-        return audited(df, **named, landed=None, parent=None)
+        return audited(df, named)
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None
 
@@ -170,17 +163,13 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
     scope = F.col("source") if by_position else F.lit(TABLE)
     example = F.col("offset") if by_position else F.col("id")
 
-    def differences_of(kept: Kept) -> tuple[list[Row], list[Row]]:
-        """Return the faults of each log, and the first messages with one."""
-        differing = kept.keep(_differing(rows[0], rows[1], keys))
-        grouped = differing.groupBy("fault", scope.alias("scope")).agg(
-            F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
-            F.min_by("id", example).alias("id"), F.min("time").alias("time"),
-            F.count_if(F.col("time").isNull()).alias("untimed"),
-        )  # fmt: skip
-        return grouped.collect(), differing.orderBy("fault", *keys).limit(most).collect()
-
-    grouped, listed = keeping(differences_of)
+    differing = keep(_differing(rows[0], rows[1], keys))
+    grouped = differing.groupBy("fault", scope.alias("scope")).agg(
+        F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
+        F.min_by("id", example).alias("id"), F.min("time").alias("time"),
+        F.count_if(F.col("time").isNull()).alias("untimed"),
+    ).collect()  # fmt: skip
+    listed = differing.orderBy("fault", *keys).limit(most).collect()
     found, total, lost, untimed = [], 0, [], 0
     for row in grouped:
         x = row["example"] if by_position else None

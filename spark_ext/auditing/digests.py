@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, TimestampType
 
 from msgid._validate import check_installed, integer_of_text
-from msgid.audit._digest_tables import COLUMNS, HALF, SIZES, by_of, checked_by, content_error, form_of
-from msgid.audit._sides import ARGUMENTS
+from msgid.audit._digest_tables import COLUMNS, HALF, SIZES, by_of, content_error, form_of
+from msgid.audit._options import columns_in
 from msgid.audit.definitions import TABLE
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import offset_column, source_column
@@ -23,47 +23,34 @@ from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
     from msgid.audit._digest_tables import By
+    from msgid.audit._options import ColumnNames
 
 _MOST_CONDITIONS: Final = 200
 """The most blocks that are conditions of a query; more are joined with the rows."""
 
 
-def digest(
-    df: DataFrame,
-    id: str | None = "id",
-    source: str | Sequence[str] | None = None,
-    offset: str | None = None,
-    timestamp: str | None = None,
-    content: str | Sequence[str] | None = None,
-    *,
-    life: str | datetime | Sequence[datetime] | None = None,
-    by: By | None = None,
-) -> DataFrame:
+def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
-    One aggregation in the JVM makes it, of a table or of a micro-batch. It has the rows of `msgid.audit.digest`. Store
+    A block is 65,536 offsets, or a minute of the messages' time if the table does not have offsets. One aggregation in
+    the JVM makes it, of a table or of a micro-batch. It has the rows of `msgid.audit.digest`. Store
     the digest of each day or batch once, such as with `write_once`, and pass the union of them to `compare`.
 
     Parameters
     ----------
     df : DataFrame
         Table, one row per message; no stream.
-    id, source, offset, timestamp, life : optional
-        Columns, as for `audit`.
-    content : str or sequence of str, optional
-        Columns of text, binary or integers that are hashed too. Default: those of a known table; an empty list for
-        none.
-    by : str, optional
-        ``offset`` for blocks of 65,536 offsets, ``minute`` for blocks of a minute. Default: ``offset`` if the table has
-        offsets.
+    **columns
+        The columns, as `msgid.audit.ColumnNames` explains. ``timestamp`` is by default the time of the IDs, and
+        ``content`` must be text, binary or integers.
 
     Returns
     -------
@@ -91,24 +78,21 @@ def digest(
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
-    named = dict(zip(ARGUMENTS, (id, source, offset, timestamp, content, life), strict=True))
-    sums = _sums_of(df, named, by)
+    sums = _sums_of(df, columns_in("digest", columns))
     return sums.withColumns({name: F.timestamp_micros(name) for name in ("first_time", "last_time")})
 
 
-def _sums_of(df: DataFrame, named: dict[str, Any], by: By | None) -> DataFrame:
+def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
     """Return the digest of a table by one aggregation; the times are microseconds.
 
     Args:
         df: The table.
         named: The arguments of `digest` that name columns.
-        by: ``offset`` or ``minute``.
     """
     if df.columns == ["value"]:
         named["id"] = "value"
-    df, columns = audited(df, **named, landed=None, parent=None)
-    chosen = checked_by(by, columns)
-    log, place, time, block = _places(df, columns, chosen)
+    df, columns = audited(df, named)
+    log, place, time, block = _places(df, columns)
     rows = df.select(
         log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
         F.xxhash64(F.concat(*_hashed(df, columns))).alias("hash"),
@@ -119,10 +103,10 @@ def _sums_of(df: DataFrame, named: dict[str, Any], by: By | None) -> DataFrame:
         F.min("time").alias("first_time"), F.max("time").alias("last_time"),
         F.sum(hashed.bitwiseAND(HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
     )  # fmt: skip
-    return sums.withColumn("form", F.lit(form_of(columns, chosen))).select(*COLUMNS)
+    return sums.withColumn("form", F.lit(form_of(columns))).select(*COLUMNS)
 
 
-def _places(df: DataFrame, columns: Columns, by: By) -> tuple[Column, Column, Column, Column]:
+def _places(df: DataFrame, columns: Columns) -> tuple[Column, Column, Column, Column]:
     """Return the log, the offset, the time in microseconds and the block of each row."""
     none = F.lit(None).cast("bigint")
     log, offset, time = F.lit(TABLE), none, none
@@ -134,8 +118,8 @@ def _places(df: DataFrame, columns: Columns, by: By) -> tuple[Column, Column, Co
         time = micros_column(df, columns.timestamp)
     elif columns.id is not None:
         time = id_seconds(columns.id) * 1_000_000
-    value = offset if by == "offset" else time
-    return log, offset, time, value - F.pmod(value, F.lit(SIZES[by]))
+    value, size = (time, SIZES["minute"]) if columns.offset is None else (offset, SIZES["offset"])
+    return log, offset, time, value - F.pmod(value, F.lit(size))
 
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
@@ -169,7 +153,7 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table, form: str)
         form: The form of the digests.
     """
     by = by_of(form)
-    log, _, _, block = _places(df, columns, by)
+    log, _, _, block = _places(df, columns)
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     if len(pairs) > _MOST_CONDITIONS:
         marked = df.withColumns({_LOG: log, _BLOCK: block})
@@ -192,7 +176,7 @@ def _skippable(df: DataFrame, columns: Columns, by: By, name: str, low: int) -> 
     elif by == "minute" and columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), TimestampType):
         ends = (F.timestamp_micros(F.lit(end)) for end in (low, high))
         conditions.append(F.col(quoted_name(columns.timestamp)).between(*ends))
-    if columns.source and columns.life is None and not columns.lives:
+    if columns.source and columns.life is None:
         parts = name.removeprefix(columns.prefix).split("/")
         conditions.append(reduce(or_, (_is_log(df, columns, split) for split in _splits(parts, len(columns.source)))))
     return reduce(and_, conditions, F.lit(True))

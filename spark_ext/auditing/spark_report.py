@@ -33,6 +33,19 @@ _SCHEMAS: Final = {
 }
 
 
+class _Frame:
+    """A list of the report as a DataFrame."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, report: AuditReport | None, owner: type) -> DataFrame:
+        if report is None:
+            raise AttributeError(self._name)
+        rows: list[Any] = [tuple(row) for row in getattr(report.local, self._name)]
+        return report._spark.createDataFrame(rows, _SCHEMAS[self._name])
+
+
 class AuditReport:
     """The lost, repeated and late messages of a table, by their IDs and positions.
 
@@ -57,54 +70,27 @@ class AuditReport:
     +-----------------+----+---+---+
     """
 
+    findings = _Frame()
+    """The faults: ``check``, ``severity``, ``scope``, ``count``, ``example``, ``meaning``."""
+    gaps = _Frame()
+    """The missing ranges, largest first: ``kind``, ``scope``, ``first``, ``last``, ``count``."""
+    logs = _Frame()
+    """The logs, those with most faults first."""
+    generators = _Frame()
+    """The runs of generators, those with most missing numbers first."""
+    nodes = _Frame()
+    """The nodes: ``node``, ``origin``, ``generators``, ``shared``."""
+    kinds = _Frame()
+    """The rows by ``kind`` and ``origin``."""
+    differences = _Frame()
+    """The messages in which two sides differ, the lost ones first."""
+    not_checked = _Frame()
+    """The checks that were not made, and the reasons."""
+
     def __init__(self, spark: SparkSession, local: Report) -> None:
         self._spark = spark
         self.local = local
         """The report as Python values."""
-
-    def _frame(self, name: str) -> DataFrame:
-        rows: list[Any] = [tuple(row) for row in getattr(self.local, name)]
-        return self._spark.createDataFrame(rows, _SCHEMAS[name])
-
-    @property
-    def findings(self) -> DataFrame:
-        """The faults: ``check``, ``severity``, ``scope``, ``count``, ``example``, ``meaning``."""
-        return self._frame("findings")
-
-    @property
-    def gaps(self) -> DataFrame:
-        """The missing ranges, largest first: ``kind``, ``scope``, ``first``, ``last``, ``count``."""
-        return self._frame("gaps")
-
-    @property
-    def logs(self) -> DataFrame:
-        """The logs, those with most faults first."""
-        return self._frame("logs")
-
-    @property
-    def generators(self) -> DataFrame:
-        """The runs of generators, those with most missing numbers first."""
-        return self._frame("generators")
-
-    @property
-    def nodes(self) -> DataFrame:
-        """The nodes: ``node``, ``origin``, ``generators``, ``shared``."""
-        return self._frame("nodes")
-
-    @property
-    def kinds(self) -> DataFrame:
-        """The rows by ``kind`` and ``origin``."""
-        return self._frame("kinds")
-
-    @property
-    def differences(self) -> DataFrame:
-        """The messages in which two sides differ, the lost ones first."""
-        return self._frame("differences")
-
-    @property
-    def not_checked(self) -> DataFrame:
-        """The checks that were not made, and the reasons."""
-        return self._frame("not_checked")
 
     @property
     def rows(self) -> int:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit._digests import BLOCK_SHIFT
+from msgid.audit._digests import BLOCK_SHIFT, WORD_SHIFT
 from msgid.audit.definitions import AHEAD_S
-from spark_ext.auditing._bits import WORD_BITS, bit_of, bits_in, word_of
 from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
 
+WORD_BITS: Final = 1 << WORD_SHIFT
+"""Words of 32 numbers: a number is the word ``number >> 5`` and a bit of its mask, which is a bigint below 2**32."""
 OTHER: Final = 8
 EMPTY: Final = 9
 NULL: Final = 10
@@ -191,3 +192,42 @@ def _by_message(rows: DataFrame) -> DataFrame:
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
+
+
+# --- Words of 32 numbers ---
+
+
+def word_of(number: Column) -> Column:
+    """Return the word of a number."""
+    return F.shiftright(number, WORD_SHIFT)
+
+
+def block_of(word: Column) -> Column:
+    """Return the block of a word."""
+    return F.shiftright(word, BLOCK_SHIFT - WORD_SHIFT)
+
+
+def bit_of(number: Column) -> Column:
+    """Return the mask of one number: a single bit."""
+    place = number.bitwiseAND(WORD_BITS - 1).cast("int")
+    return F.call_function("shiftleft", F.lit(1).cast("bigint"), place)
+
+
+def bits_in(mask: Column) -> Column:
+    """Return how many numbers a mask has."""
+    return F.bit_count(mask).cast("bigint")
+
+
+def lowest(word: Column, mask: Column) -> Column:
+    """Return the lowest number of a word."""
+    return word * WORD_BITS + F.bit_count(mask.bitwiseAND(-mask) - 1)
+
+
+def highest(word: Column, mask: Column) -> Column:
+    """Return the highest number of a word."""
+    return word * WORD_BITS + F.length(F.bin(mask)) - 1
+
+
+def is_set(mask: Column, place: Column) -> Column:
+    """Return whether a mask has the bit of a place of 0 to 31."""
+    return mask.bitwiseAND(F.call_function("shiftleft", F.lit(1).cast("bigint"), place.cast("int"))) != 0

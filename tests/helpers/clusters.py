@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from msgid import layout
-from msgid.audit.definitions import AHEAD_S, CLOCK_JUMP, jump_of
+from msgid.audit.definitions import AHEAD_S, CLOCK_JUMP
 from msgid.ids.parsing import is_valid
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Cluster:
             seconds = [made[sequence] for sequence in sorted(made)]
             for a, b in itertools.pairwise(seconds):
                 self.truth["clock_backwards"][name] += b < a
-                self.truth["clock_jump"][name] += b - a > jump_of(CLOCK_JUMP)
+                self.truth["clock_jump"][name] += b - a > CLOCK_JUMP.total_seconds()
         for node in self.shared:
             self.truth["shared_node"][node] = 2
         self.expected = {

@@ -149,7 +149,7 @@ class Queue:
     def options(self):
         """The arguments of an audit that know the queue."""
         if self.kind == "lives":
-            return {"life": self.chance.choice(("life", self.recreated))}
+            return {"life": "life"}
         return OPTIONS.get(self.kind, {})
 
     @property

@@ -79,15 +79,22 @@ BATCH = [
     (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
     (ids.rows_too_late, "query must be a StreamingQuery, which `start` returns, got DataFrame[id: string"),
     (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must be a column of the DataFrame, got 'zz'; it h"),
-    (lambda df: ids.audit(df, "millis"), "`id` must be a column of text or binary, got 'millis' of bigint; cast it to"),
+    (
+        lambda df: ids.audit(df, id="millis"),
+        "`id` must be a column of text or binary, got 'millis' of bigint; cast it to",
+    ),
     (lambda df: ids.audit(df, parent="offset"), "`parent` must be a column of text or binary, got 'offset' of bigint"),
     (
-        lambda df: ids.audit(df, None, F.col("topic"), "offset"),
+        lambda df: ids.audit(df, id=None, source=F.col("topic"), offset="offset"),
         "`source` must be the name of a column, got Column<'topic'>",
     ),
     (
-        lambda df: ids.audit(row(df, "0 AS offset, 1700000000L AS at"), None, None, "offset", "at"),
+        lambda df: ids.audit(row(df, "0 AS offset, 1700000000L AS at"), id=None, offset="offset", timestamp="at"),
         "`timestamp` must be milliseconds since 1970, got 1700000000: seconds?",
+    ),
+    (
+        lambda df: ids.audit(row(df, "0 AS offset, 0.5D AS a"), id=None, source="a", offset="offset"),
+        "`source` and `life` must be columns of text, integers or dates, got 'a' of double",
     ),
     (lambda df: ids.audit("messages"), "df must be a DataFrame of Spark, got 'messages'; msgid.audit audits other"),
     (lambda df: ids.audit(df, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has ['id'"),

@@ -77,7 +77,7 @@ builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fa
 spark = builder.config(map=dict.fromkeys(sys.argv[1:], sys.executable)).getOrCreate()
 print(spark.range(3).select(ids.generate_id()).distinct().count())
 rows = spark.createDataFrame([("orders", offset) for offset in (0, 1, 2, 6, 7, 7)], ["source", "offset"])
-print(ids.audit(rows, None, "source", "offset").findings.count())
+print(ids.audit(rows, id=None, source="source", offset="offset").findings.count())
 ids.register(spark)
 print(spark.sql("SELECT msgid_generate()").count())
 """

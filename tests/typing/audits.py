@@ -19,7 +19,7 @@ page: str = report.to_html()
 
 spark: SparkSession = SparkSession.builder.getOrCreate()
 df: DataFrame = spark.range(3)
-audited: spark_ext.AuditReport = spark_ext.audit(df, None, offset="id", not_before=datetime.now(timezone.utc))
+audited: spark_ext.AuditReport = spark_ext.audit(df, id=None, offset="id", not_before=datetime.now(timezone.utc))
 gaps: DataFrame = audited.gaps
 local: msgid.audit.Report = audited.local
 

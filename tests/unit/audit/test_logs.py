@@ -1,6 +1,7 @@
 """Logs from blocks of offsets show what a plain model of single messages shows."""
 
 import itertools
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import example, given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 digests = pytest.importorskip("msgid.audit._digests")
 logs = pytest.importorskip("msgid.audit._logs")
+Rules = pytest.importorskip("msgid.audit._options").Rules
 
 BLOCK = 1 << digests.BLOCK_SHIFT
 NAMES = ["a", "b"]
@@ -28,6 +30,10 @@ def columns_of(rows):
     return logs.LogRows(log, offset, content, moments(3), moments(4), moments(3))
 
 
+def moment(micros):
+    return datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=micros)
+
+
 def least(values):
     return min((value for value in values if value is not None), default=None)
 
@@ -43,7 +49,7 @@ def model(rows):
         if not held:
             continue
         offsets = sorted(held)
-        missing = [("offset", name, a + 1, b - 1) for a, b in itertools.pairwise(offsets) if b - a > 1]
+        missing = [("offset", name, a + 1, b - 1, b - a - 1) for a, b in itertools.pairwise(offsets) if b - a > 1]
         gaps += missing
         times = {offset: least(row[3] for row in held[offset]) for offset in offsets}
         landed = {offset: least(row[4] for row in held[offset]) for offset in offsets}
@@ -59,17 +65,17 @@ def model(rows):
                 before = times[offset]
         repeated = {offset: len(held[offset]) - contents[offset] for offset in offsets}
         changed = {offset: contents[offset] - 1 for offset in offsets}
-        widest = min(missing, key=lambda gap: (gap[2] - gap[3], gap[2]), default=None)
+        widest = min(missing, key=lambda gap: (-gap[4], gap[2]), default=None)
         latest = min(late, key=lambda offset: (-late[offset], offset), default=None)
         counts = {
-            "missing_offsets": (sum(gap[3] - gap[2] + 1 for gap in missing), *(widest or [0] * 4)[2:]),
+            "missing_offsets": (sum(gap[4] for gap in missing), *(widest or [0] * 4)[2:4]),
             "duplicate_messages": (sum(repeated.values()), least(o for o in offsets if repeated[o]), None),
             "conflicting_messages": (sum(changed.values()), least(o for o in offsets if changed[o]), None),
             "late_messages": (len(late), latest, late.get(latest)),
             "time_backwards": (len(back), least(back), back.get(least(back))),
         }
         counted |= {(check, name): count for check, count in counts.items() if count[0]}
-        known = [time for row in rows if row[0] == log for time in [row[3]] if time is not None]
+        known = [moment(row[3]) for row in rows if row[0] == log and row[3] is not None]
         numbers = [counts[check][0] for check in list(counts)[:4]]
         ends = (offsets[0], offsets[-1], min(known, default=None), max(known, default=None))
         listed.append((name, sum(map(len, held.values())), *ends, *numbers))
@@ -86,7 +92,7 @@ def shown(facts):
 @example([(0, BLOCK - 1, 0, 5, 9), (0, BLOCK, 0, None, None), (0, 3 * BLOCK, 0, 3, 8), (1, 0, 0, 1, 1)])
 def test_blocks_of_logs_show_what_single_messages_show(rows):
     """Counts, examples, ranges and the lines of logs are those of the plain model, across blocks too."""
-    assert shown(logs.log_facts(columns_of(rows), NAMES, 1_000)) == model(rows)
+    assert shown(logs.log_facts(columns_of(rows), NAMES, Rules(max_gaps=1_000))) == model(rows)
 
 
 @given(ROWS, st.randoms(use_true_random=False))
