@@ -55,7 +55,7 @@ def main() -> None:
             ways = {
                 'dropDuplicates(["id"])': df.dropDuplicates(["id"]),
                 "deduplicate(df)": spark_ext.deduplicate(df),
-                'deduplicate(df, fingerprint="offset")': spark_ext.deduplicate(df, fingerprint="offset"),
+                'deduplicate(df, content=["offset"])': spark_ext.deduplicate(df, content=["offset"]),
             }
             taken: dict[str, list[float]] = {name: [] for name in ways}
             for way in ways.values():

@@ -4,8 +4,9 @@ python bench/spark/state_growth.py [--ids random ordered] [--entries 200000 1000
     [--rows 1000 10000 500000] [--batches 20] [--ways dropDuplicatesWithinWatermark deduplicate process]
     [--messages 200000] [--per-key 1 10 100 1000 10000 100000] [--chart bench/spark/state_growth.svg]
 
-Each query fills its state, and then reads micro-batches of each size. Bytes are those that RocksDB writes, compactions
-included. ``--per-key`` and ``--entries`` without a number leave out their part.
+Each query fills its state, and then reads micro-batches of each size. RocksDB flushes the bytes that a micro-batch has
+changed, and compacts its files: it writes bytes of earlier micro-batches again. Both are per row. ``--per-key`` and
+``--entries`` without a number leave out their part.
 """
 
 from __future__ import annotations
@@ -49,7 +50,19 @@ FILES = 2
 """The files of a micro-batch."""
 WITHIN = "1 day"
 SCHEMA = "id string, at timestamp, payload string, customer string"
-HEADERS = ["IDs", "entries", "rows", "way", "ms", "CPU s", "bytes per row", "rows per s", "worker MB", "checkpoint MB"]
+HEADERS = [
+    "IDs",
+    "entries",
+    "rows",
+    "way",
+    "ms",
+    "CPU s",
+    "flushed",
+    "compacted",
+    "rows per s",
+    "worker MB",
+    "checkpoint MB",
+]
 
 
 class Watch(threading.Thread):
@@ -88,7 +101,9 @@ class Found(NamedTuple):
 
     millis: float
     cpu: float
-    written: float
+    flushed: float
+    compacted: float
+    """Bytes per row."""
     worker: float
 
 
@@ -155,9 +170,10 @@ def measured(
         starts = [datetime.fromisoformat(one["timestamp"].replace("Z", "+00:00")).timestamp() for one in group]
         (before, _), (after, peak) = watch.at(starts[0]), watch.at(starts[-1] + millis[-1] / 1000)
         metrics = [one["stateOperators"][0]["customMetrics"] for one in group]
-        written = sum(one[f"rocksdbTotalBytesWrittenBy{part}"] for one in metrics for part in ("Flush", "Compaction"))
-        cpu = (after - before) / len(group)
-        found[rows] = Found(statistics.median(millis), cpu, written / sum(one["numInputRows"] for one in group), peak)
+        all_rows = sum(one["numInputRows"] for one in group)
+        flushed = sum(one["rocksdbTotalBytesWrittenByFlush"] for one in metrics) / all_rows
+        compacted = sum(one["rocksdbTotalBytesWrittenByCompaction"] for one in metrics) / all_rows
+        found[rows] = Found(statistics.median(millis), (after - before) / len(group), flushed, compacted, peak)
     size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
     return found, size
 
@@ -214,8 +230,8 @@ def main() -> None:
                 for rows, one in found.items():
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
-                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.written:,.0f}", f"{rate:,.0f}"]
-                    cells += [f"{one.worker:,.0f}", f"{size:,.0f}"]
+                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.flushed:,.0f}", f"{one.compacted:,.0f}"]
+                    cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
     if arguments.chart:

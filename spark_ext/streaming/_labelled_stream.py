@@ -11,8 +11,21 @@ from pyspark.sql.types import StringType, StructField, StructType
 from msgid import layout
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
-from spark_ext.streaming._bucket_state import BucketState, states
+from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState, states
+from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._fingerprint import sha_digits
+from spark_ext.streaming._labelling import (
+    CONTENT_LENGTH,
+    KEY,
+    LABELLED,
+    NO_WATERMARK,
+    label_bucket,
+    labelled,
+    preparer,
+    unpack,
+)
+from spark_ext.streaming._log import Log
+from spark_ext.streaming._packing import PACKED, check_readable, packer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +52,6 @@ def labelled_stream(
 
     The columns travel under numbers, so that no name of theirs matters.
     """
-    from spark_ext.streaming._buckets import bucket_keys
-    from spark_ext.streaming._labelling import KEY, LABELLED, preparer, unpack
-    from spark_ext.streaming._packing import PACKED, check_readable, packer
-
     check_readable(df)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
@@ -53,13 +62,13 @@ def labelled_stream(
     numbered = hashed.select(*places, _row_key(F.col("id"), F.col("content")).alias(KEY))
     prepare = preparer(buckets, places[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
-    labelled = packed.groupBy("bucket").transformWithStateInPandas(
+    rows = packed.groupBy("bucket").transformWithStateInPandas(
         shipped_processor(Seen(within, buckets), states(IDS)), LABELLED, "append", "EventTime"
     )
     schema = StructType(
         [StructField(place, field.dataType, field.nullable) for place, field in zip(places, fields, strict=True)]
     )
-    rows = labelled.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
+    rows = rows.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
     restored = (
         F.col(place).alias(field.name, metadata=field.metadata) for place, field in zip(places, fields, strict=True)
     )
@@ -68,8 +77,9 @@ def labelled_stream(
 
 def _row_key(id: Column, content: Column) -> Column:
     """Return the `KEY` of a row; a row without an ID belongs to any bucket: that of its content."""
-    with_id = F.concat(id_hash(id), content, F.lit(b"\1"))
-    return F.coalesce(with_id, F.concat(content, content, F.lit(b"\0")))
+    compared = F.substring(content, 1, CONTENT_LENGTH)
+    with_id = F.concat(id_hash(id), compared, F.lit(b"\1"))
+    return F.coalesce(with_id, F.concat(content, compared, F.lit(b"\0")))
 
 
 def id_hash(key: Column) -> Column:
@@ -107,28 +117,19 @@ class Seen(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._state = BucketState(handle, self._buckets, IDS)
+        self._state = BucketState(handle, IDS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        from spark_ext.streaming._labelling import labelled
-        from spark_ext.streaming._log import Log
-        from spark_ext.streaming._packing import CHECK_BUCKET
-        from spark_ext.streaming._seen import NO_WATERMARK, label_bucket
-
-        heads = self._state.heads()
         if key[0] == CHECK_BUCKET:
-            if heads is None:
-                self._state.set_heads([])
+            self._state.check(self._buckets)
             return
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
-        log = Log(self._state.logs[0], b"".join(heads or ()), watermark // 1000)
+        log = Log(self._state.logs[0], watermark // 1000)
         yield from labelled(rows, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
-        head = log.commit()
-        if head is not None:
-            self._state.set_heads([head])
+        log.commit()
 
     def close(self) -> None:
         pass

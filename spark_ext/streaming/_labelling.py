@@ -1,36 +1,47 @@
-"""The rows of `deduplicate` on their way to its operator and back, for `spark_ext.streaming._packing`."""
+"""The rows of `deduplicate` on their way to its operator and back, and their labels.
+
+An entry of the log has the hash of an ID, the fingerprint of the ID's first content, and the time until which it is
+needed. The first half of the hash may begin with the time in the ID.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from spark_ext.streaming._fingerprint import FINGERPRINT_LENGTH
+from spark_ext.streaming._log import Entries, fixed, mixed
 from spark_ext.streaming._packing import Prepared, written_rows
-from spark_ext.streaming._seen import LABELS, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from spark_ext.streaming._log import Log
+
 
 KEY: Final = "key"
-"""The column with the hash of the identity, the fingerprint, and a byte that is 1 for a row with an ID."""
+"""The column with the hash of the identity, the start of the fingerprint, and a byte that is 1 for a row with an ID."""
 LABELLED: Final = "labels binary, rows binary"
 NO_TIME: Final = np.iinfo(np.int64).min
 
 _TIME: Final = np.dtype("<i8")
-_KEY_LENGTH: Final = 2 * FINGERPRINT_LENGTH + 1
+CONTENT_LENGTH: Final = 8
+"""The bytes of a fingerprint that are compared. Only rows of one ID are compared, so more are not worth their place."""
+_KEY_LENGTH: Final = FINGERPRINT_LENGTH + CONTENT_LENGTH + 1
 HEAD_BYTES: Final = _TIME.itemsize + _KEY_LENGTH
 """The number of bytes in the head of a row."""
-_WORDS: Final = slice(0, FINGERPRINT_LENGTH)
-"""The bytes of `KEY` that choose the bucket: those of the ID."""
-_ODD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
-_HALF: Final = np.uint64(32)
+
+LABELS: Final = ("new", "duplicate", "conflict", "late")
+NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
+
+NO_WATERMARK: Final = np.iinfo(np.int64).min // 1000 * 1000
+_LATEST: Final = np.iinfo(np.int64).max
+_MILLISECOND: Final = 1000
 
 
 def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
@@ -54,10 +65,8 @@ def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
 
 def _buckets(keys: Any, buckets: int) -> Any:
     """Return the bucket of each row: equal for equal IDs, and even although the bytes of an ID may not be random."""
-    high, low = np.ascontiguousarray(keys[:, _WORDS]).view("<u8").T
-    mixed = high * _ODD[0] ^ low * _ODD[1]
-    mixed = (mixed ^ mixed >> _HALF) * _ODD[1]
-    return ((mixed ^ mixed >> _HALF) % np.uint64(buckets)).astype(np.intp)
+    high, low = np.ascontiguousarray(keys[:, :FINGERPRINT_LENGTH]).view("<u8").T
+    return (mixed(high, low) % np.uint64(buckets)).astype(np.intp)
 
 
 def _fixed(column: pa.Array, length: int) -> Any:
@@ -77,8 +86,8 @@ def read_heads(heads: bytes, newest: int) -> Batch:
     matrix = np.frombuffer(heads, np.uint8).reshape(-1, HEAD_BYTES)
     words = np.ascontiguousarray(matrix[:, :-1])
     time = words.view(_TIME)[:, 0]
-    high, low, content_high, content_low = words.view(">u8").astype(np.uint64).T[1:]
-    return Batch(high, low, content_high, content_low, np.where(time == NO_TIME, newest, time), matrix[:, -1] == 1)
+    high, low, content = words.view(">u8").astype(np.uint64).T[1:]
+    return Batch(high, low, content, np.where(time == NO_TIME, newest, time), matrix[:, -1] == 1)
 
 
 def labelled(
@@ -108,3 +117,48 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(
                 [*rows.columns, label], schema=rows.schema.append(pa.field("label", pa.string()))
             )
+
+
+class Batch(NamedTuple):
+    """The rows of one bucket in one micro-batch, as columns."""
+
+    high: NDArray[Any]
+    low: NDArray[Any]
+    content: NDArray[Any]
+    time: NDArray[Any]
+    """Microseconds since 1970."""
+    has_id: NDArray[Any]
+
+
+def label_bucket(batch: Batch, log: Log, watermark: int, within: int) -> NDArray[Any]:
+    """Return the label of each row, and remember its ID in the log of its bucket.
+
+    Rows of one ID are taken in the order of their times, then of their fingerprints, so that the order in which they
+    arrive does not matter.
+
+    Args:
+        batch: The rows.
+        log: The log, in which IDs are dead before the watermark. Its times are milliseconds, as Spark's watermark is.
+        watermark: Microseconds since 1970, a multiple of 1000.
+        within: Microseconds.
+    """
+    labels = np.where(batch.time < watermark, LATE, NEW).astype(np.uint8)
+    asked = np.flatnonzero(batch.has_id & (labels == NEW))
+    order = asked[np.lexsort([column[asked] for column in (batch.content, batch.time, batch.low, batch.high)])]
+    high, low, content, time = (column[order] for column in batch[:4])
+    first = np.ones(len(order), bool)
+    first[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    starts = np.flatnonzero(first)
+    place, entries = log.find(high[starts], low[starts])
+    known = place >= 0
+    until, first_content = np.full(len(starts), np.iinfo(np.int64).min), content[starts]
+    until[known] = entries.time[place[known]]
+    first_content[known] = entries.payloads().view(np.uint64)[place[known]]
+    group = np.cumsum(first) - 1
+    labels[order] = np.where(first & ~known[group], NEW, np.where(content == first_content[group], DUPLICATE, CONFLICT))
+    last = time[np.append(starts, len(order))[1:] - 1]  # the rows of an ID are sorted by time
+    needed = np.where(last > _LATEST - within, _LATEST, last + within) // _MILLISECOND
+    changed = np.flatnonzero(needed > until)
+    payloads = fixed(first_content[changed].view(np.uint8).reshape(-1, CONTENT_LENGTH))
+    log.add(Entries(high[starts][changed], low[starts][changed], needed[changed], payloads))
+    return labels

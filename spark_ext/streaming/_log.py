@@ -8,17 +8,13 @@ An entry has a hash of 128 bits, a time and a payload of any length. The newest 
   hashes that begin with a time are not written again. Pages and runs whose time has passed are deleted unread.
 - A look-up asks the recent entries and then the runs from new to old: the range, the filter, and only then a page.
 
-The head lists the runs and their pages. It changes only if a run does. All values that a micro-batch writes are lost
-together if it fails. Each page and filter has a random name, so a worker may cache it: a task that runs again, or
-another query, never has the same name with another content.
+The head lists the runs and their pages, and changes only if a run does. All values that a micro-batch writes are lost
+together if it fails.
 """
 
 from __future__ import annotations
 
-import os
 import struct
-import zlib
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from spark_ext.streaming._plain import dump, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,8 +55,6 @@ class Sizes(NamedTuple):
     """The most recent values, because each of them takes time to read."""
     runs: int = 8
     """The number of runs of a level that merge."""
-    merge: int = 1 << 20
-    """The bytes of pages that a merge has in memory at once."""
 
 
 USUAL: Final = Sizes()
@@ -209,35 +201,6 @@ def read_entries(raw: bytes) -> Entries:
     return Entries(high, low, time, _binary(offsets, pa.py_buffer(raw)[at:]))
 
 
-class Cache:
-    """Values by name, of a bounded size; the value that was not used for the longest time goes first.
-
-    Args:
-        most: The number of bytes.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()
-        self.bytes = 0
-
-    def get(self, name: bytes, size: int, read: Callable[[], Any]) -> Any:
-        """Return a value of a name; read it if it is missing."""
-        if name in self._held:
-            self._held.move_to_end(name)
-            return self._held[name][0]
-        value = read()
-        if size <= self._most:
-            self._held[name] = value, size
-            self.bytes += size
-            while self.bytes > self._most:
-                self.bytes -= self._held.popitem(last=False)[1][1]
-        return value
-
-
-WORKER: Final = Cache(64 << 20)
-"""The cache of a Python worker, for all buckets of all queries."""
-
 _PAGE: Final = np.dtype(
     [
         ("first", "<u8"),
@@ -249,10 +212,17 @@ _PAGE: Final = np.dtype(
         ("bytes", "<u4"),
         ("payloads", "<u4"),
         ("filter", "<u4"),
-        ("name", "V16"),
     ]
 )
-"""A page: the range of the first halves of its hashes, its times, sizes in bytes, and its random name."""
+"""A page: the range of the first halves of its hashes, its times, the number of its value, and sizes in bytes."""
+_RUN: Final = np.dtype([("filters", "<u4"), ("pages", "<u4")])
+"""A run in the head: the number of the value with its filters, and the number of its pages."""
+_START: Final = struct.Struct("<III")
+"""Of the head: `FORMAT`, the number of the next value, and the number of runs."""
+FORMAT: Final = 6
+"""The version of the stored format."""
+HEAD: Final = -1
+"""The number of the value that is the head."""
 _BITS: Final = 12
 """The bits of a filter for each entry: with five probes, 0.3 % of other hashes seem to be in it."""
 _PROBES: Final = 5
@@ -290,7 +260,6 @@ class Run:
     pages: NDArray[np.void]
     number: int
     """The number of the value with the filters of the pages, one after another."""
-    name: bytes
 
     @cached_property
     def level(self) -> int:
@@ -319,39 +288,40 @@ class Log:
 
     Args:
         values: Where the entries are stored.
-        head: The value that `commit` returned for the micro-batch before; empty for a new bucket.
         dead: An entry with an earlier time does not count, and is deleted.
         bare: The payload of an entry with an earlier time is deleted.
         sizes: The thresholds.
-        cache: Keeps pages and filters between micro-batches.
+
+    Raises:
+        ValueError: If another version wrote the entries.
     """
 
-    def __init__(
-        self,
-        values: Values,
-        head: bytes,
-        dead: int = NEVER,
-        bare: int = NEVER,
-        *,
-        sizes: Sizes = USUAL,
-        cache: Cache = WORKER,
-    ) -> None:
+    def __init__(self, values: Values, dead: int = NEVER, bare: int = NEVER, *, sizes: Sizes = USUAL) -> None:
         self._values = values
         self._dead = dead
         self._bare = bare
         self._sizes = sizes
-        self._cache = cache
-        self._name = os.urandom(12)
-        self._next, runs, raw = load(head) if head else (0, [], b"")
-        pages, self.runs, at = np.frombuffer(raw, _PAGE), list[Run](), 0
-        for number, name, count in runs:
-            self.runs.append(Run(pages[at : at + count], number, name))
-            at += count
-        self._is_new = not head
-        self._has_changed = False
-        self._recent: Entries | None = None
+        head = values.get(HEAD)
+        self.runs: list[Run] = []
+        self._next = 0
+        self._has_changed = head is None
+        self._recent = None if head else NOTHING
         self._recent_values = 0
-        self._fill = 1.0
+        self._filters_of: dict[int, NDArray[np.uint8]] = {}
+        if head is not None:
+            self._read_head(head)
+
+    def _read_head(self, head: bytes) -> None:
+        version, self._next, count = _START.unpack_from(head)
+        if version != FORMAT:
+            raise ValueError(
+                f"cannot read the checkpoint: its state has format {version}, this version reads {FORMAT}; "
+                "start with a new checkpoint"
+            )
+        runs = np.frombuffer(head, _RUN, count, _START.size)
+        pages = np.frombuffer(head, _PAGE, offset=_START.size + runs.nbytes)
+        parts = np.split(pages, np.cumsum(runs["pages"])[:-1]) if count else []
+        self.runs = [Run(part, number) for part, number in zip(parts, runs["filters"].tolist(), strict=True)]
 
     @property
     def entry_bytes(self) -> int:
@@ -374,17 +344,14 @@ class Log:
             at = entries.find(high[asked], low[asked])
             hit = at >= 0
             place[asked[hit]] = count + np.arange(hit.sum())
-            if hit.any():
-                parts.append(entries.take(at[hit]))
-                count += len(parts[-1])
+            parts.append(entries.take(at[hit]))
+            count += len(parts[-1])
 
         ask(self._recently(), np.arange(len(high)))
-        missing = np.flatnonzero(place < 0)
-        for page, some in self._candidates(high[missing], low[missing]):
-            asked = missing[some]
-            asked = asked[place[asked] < 0]
-            if len(asked):
-                ask(self._page(page, keep=True), asked)
+        for run in reversed(self.runs):
+            missing = np.flatnonzero(place < 0)
+            for page, asked in self._candidates(run, high[missing], low[missing]):
+                ask(self._page(page), missing[asked])
         found = joined(parts)
         hit = np.flatnonzero(place >= 0)
         place[hit[found.time[place[hit]] < self._dead]] = -1
@@ -395,14 +362,13 @@ class Log:
         if not len(entries):
             return
         recent, count = newest([self._recently(), entries]), self._recent_values + 1
-        if recent.bytes < self._fill * self._sizes.page and count < self._fill * self._sizes.recent:
-            raw = written_entries(entries)
-            self._values.append(raw)
-            self._set_recent(recent, count, raw if count == 1 else b"")
+        if recent.bytes < self._sizes.page and count < self._sizes.recent:
+            self._values.append(written_entries(entries))
+            self._recent, self._recent_values = recent, count
             return
         if self._recent_values:
             self._values.append(None)
-        self._set_recent(NOTHING, 0, b"")
+        self._recent, self._recent_values = NOTHING, 0
         writer = _Writer(self._put, self._sizes.page)
         writer.add(self._alive(recent))
         self._replace(len(self.runs), len(self.runs), writer)
@@ -414,88 +380,55 @@ class Log:
                 break
             self._merge(first, len(self.runs))
 
-    def commit(self) -> bytes | None:
-        """Delete expired entries; return the new head, or None if it is the old one."""
+    def commit(self) -> None:
+        """Delete expired entries, and write the head if it has changed."""
         for place in reversed(range(len(self.runs))):
             run = self.runs[place]
             if run.latest < self._dead or (run.latest < self._bare and run.pages["payloads"].any()):
                 self._merge(place, place + 1)
-        if not self._has_changed and not self._is_new:
-            return None
-        runs = [(run.number, run.name, len(run.pages)) for run in self.runs]
-        return dump((self._next, runs, b"".join(run.pages.tobytes() for run in self.runs)))
+        if self._has_changed:
+            start = _START.pack(FORMAT, self._next, len(self.runs))
+            runs = np.array([(run.number, len(run.pages)) for run in self.runs], _RUN)
+            self._values.put(HEAD, b"".join([start, runs.tobytes(), *(run.pages.tobytes() for run in self.runs)]))
 
-    def _put(self, value: bytes) -> tuple[int, bytes]:
-        """Write a value; return its number and its random name."""
+    def _put(self, value: bytes) -> int:
+        """Write a value; return its number."""
         number = self._next
         self._next += 1
         self._values.put(number, value)
-        return number, self._name + number.to_bytes(4, "little")
+        return number
 
     def _candidates(
-        self, high: NDArray[np.uint64], low: NDArray[np.uint64]
+        self, run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
     ) -> Iterator[tuple[np.void, NDArray[np.intp]]]:
-        """Yield the pages that may have some hashes, by range and filter, and the places of these; new runs first."""
-        runs = self.runs[::-1]
-        if not runs:
-            return
-        page_of = np.stack([run.page_of(high) for run in runs])
-        run, place = np.nonzero(page_of >= 0)
-        page = page_of[run, place]
-        # All filters are asked at once, because a call of NumPy takes longer than its work on a few hashes.
-        filters: list[NDArray[np.uint8]] = []
-        start, size = np.empty(len(run), np.int64), np.empty(len(run), np.int64)
-        end = 0
-        for number in np.unique(run).tolist():
-            mine = slice(*np.searchsorted(run, (number, number + 1)).tolist())
-            start[mine] = runs[number].filters[page[mine]] + end
-            size[mine] = runs[number].pages["filter"][page[mine]]
-            filters.append(self._filters(runs[number]))
-            end += len(filters[-1])
-        if not filters:
-            return
-        words, bytes_of = mixed(high, low)[place], np.concatenate(filters)
-        likely = np.arange(len(run))
-        for probe in range(_PROBES):
-            bit = _bit(words[likely], probe, size[likely] * 8)
-            likely = likely[(bytes_of[start[likely] + (bit >> 3)] >> (bit & 7) & 1).astype(bool)]
-        run, page, place = run[likely], page[likely], place[likely]
-        order = np.lexsort((page, run))
-        run, page, place = run[order], page[order], place[order]
-        ends = np.flatnonzero(np.append((run[1:] != run[:-1]) | (page[1:] != page[:-1]), len(run) > 0)) + 1
-        for begin, stop in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=False):
-            yield runs[run[begin]].pages[page[begin]], place[begin:stop]
+        """Yield the pages of a run that may have some hashes, by range and filter, and the places of these hashes."""
+        page = run.page_of(high)
+        asked = np.flatnonzero(page >= 0)
+        if len(asked):
+            filters, words = self._filters(run), mixed(high, low)
+            for probe in range(_PROBES):
+                start, size = run.filters[page[asked]], run.pages["filter"][page[asked]].astype(np.int64)
+                bit = _bit(words[asked], probe, size * 8)
+                asked = asked[(filters[start + (bit >> 3)] >> (bit & 7) & 1).astype(bool)]
+        asked = asked[np.argsort(page[asked], kind="stable")]
+        numbers, starts = np.unique(page[asked], return_index=True)
+        for number, some in zip(numbers.tolist(), np.split(asked, starts[1:]), strict=False):
+            yield run.pages[number], some
 
     def _recently(self) -> Entries:
         """Return the recent entries, sorted, the newest of each hash."""
         if self._recent is None:
-            values = [] if self._is_new else self._values.recent()
-            self._set_recent(newest([read_entries(raw) for raw in values]), len(values), b"".join(values[:1]))
-        assert self._recent is not None
+            values = self._values.recent()
+            self._recent, self._recent_values = newest([read_entries(raw) for raw in values]), len(values)
         return self._recent
 
-    def _set_recent(self, entries: Entries, count: int, first: bytes) -> None:
-        """Set the recent entries and the number of their values; ``first`` is the first value if it is new to the log.
-
-        The first value decides how full the list becomes, half or whole. So the lists of all buckets, which begin at
-        the same time, become runs in different micro-batches.
-        """
-        if first:
-            self._fill = 0.5 + zlib.crc32(first) / (1 << 33)
-        self._recent, self._recent_values = entries, count
-
-    def _page(self, page: np.void, *, keep: bool) -> Entries:
-        def read() -> Entries:
-            return read_entries(self._value(int(page["number"])))
-
-        entries: Entries = self._cache.get(bytes(page["name"]), 2 * int(page["bytes"]), read) if keep else read()
-        return entries
+    def _page(self, page: np.void) -> Entries:
+        return read_entries(self._value(int(page["number"])))
 
     def _filters(self, run: Run) -> NDArray[np.uint8]:
-        found: NDArray[np.uint8] = self._cache.get(
-            run.name, int(run.filters[-1]), lambda: np.frombuffer(self._value(run.number), np.uint8)
-        )
-        return found
+        if run.number not in self._filters_of:
+            self._filters_of[run.number] = np.frombuffer(self._value(run.number), np.uint8)
+        return self._filters_of[run.number]
 
     def _value(self, number: int) -> bytes:
         value = self._values.get(number)
@@ -528,10 +461,8 @@ class Log:
                 start_of = runs[age].filters[place - np.searchsorted(ages, age)]
                 writer.keep(page, self._filters(runs[age])[start_of : start_of + page["filter"]].tobytes())
             else:
-                waiting.append((age, self._page(page, keep=False)))
-            is_full = sum(part.bytes for _, part in waiting) >= self._sizes.merge
-            if bound is None or is_full or all(part.high[-1] < bound for _, part in waiting):
-                waiting = self._write(writer, waiting, bound)
+                waiting.append((age, self._page(page)))
+            waiting = self._write(writer, waiting, bound)
         self._replace(start, end, writer)
 
     def _write(
@@ -565,7 +496,7 @@ class Log:
 class _Writer:
     """Writes sorted entries as the pages of a run."""
 
-    def __init__(self, put: Callable[[bytes], tuple[int, bytes]], page_bytes: int) -> None:
+    def __init__(self, put: Callable[[bytes], int], page_bytes: int) -> None:
         self._put = put
         self._page_bytes = page_bytes
         self._pages: list[Any] = []
@@ -589,8 +520,7 @@ class _Writer:
         self._flush()
         if not self._pages:
             return None
-        number, name = self._put(b"".join(self._filters))
-        return Run(np.array(self._pages, _PAGE), number, name)
+        return Run(np.array(self._pages, _PAGE), self._put(b"".join(self._filters)))
 
     def _flush(self) -> None:
         if len(self._waiting):
@@ -609,8 +539,7 @@ class _Writer:
 
     def _write(self, entries: Entries) -> None:
         raw, filter = written_entries(entries), _filter(entries)
-        number, name = self._put(raw)
         time, high = entries.time, entries.high
         sizes = (len(entries), len(raw), len(entries.payloads()), len(filter))
-        self._pages.append((high[0], high[-1], time.min(), time.max(), number, *sizes, name))
+        self._pages.append((high[0], high[-1], time.min(), time.max(), self._put(raw), *sizes))
         self._filters.append(filter)

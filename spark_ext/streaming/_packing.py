@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from spark_ext.streaming._bucket_state import CHECK_BUCKET
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PACKED: Final = "bucket int, head binary, rows binary"
-CHECK_BUCKET: Final = 0
-"""The key under which an operator stores settings that must not change, such as the number of buckets."""
-
 _ROWS: Final = 200_000
 _BYTES: Final = 32 << 20
 
@@ -73,16 +72,10 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield _joined(waiting)
+            yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield _joined(waiting)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.RecordBatch.from_struct_array(pa.concat_arrays([batch.to_struct_array() for batch in batches]))
+        yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
 
 
 def _by_bucket(ready: Prepared, bucket_keys: NDArray[np.int32]) -> Iterator[tuple[int, bytes, bytes]]:

@@ -43,7 +43,6 @@ DEFAULT_BUCKETS: Final = 64
 def deduplicate(
     df: DataFrame,
     id: str = "id",
-    fingerprint: ColumnOrName | None = None,
     *,
     content: Sequence[str] | None = None,
     order_by: ColumnOrName | Sequence[ColumnOrName] = (),
@@ -64,14 +63,11 @@ def deduplicate(
         Batch or stream.
     id : str
         Column of the IDs, as text or binary. A row whose ID is NULL or empty is always ``new``.
-    fingerprint : Column or str, optional
-        Column or expression to compare instead of the content: rows with equal values have equal content. Default: the
-        columns of ``content``.
     content : sequence of str, optional
         Columns that are compared, without ``id``; an empty list compares the IDs alone, so no row is a ``conflict``.
         Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if
-        ``order_by`` has a Column or names a field of a struct, and ``fingerprint`` is not passed. A stream whose
-        columns may change should name them here.
+        ``order_by`` has a Column or names a field of a struct. A stream whose columns may change should name them here.
+        To compare an expression, add it as a column.
     order_by : Column or str, or a sequence of them
         Order of the rows of an ID in a batch; the first one is ``new``. Rows that are equal in ``order_by`` are ordered
         by their fingerprints, so every run gives the same labels. A stream orders the rows of a micro-batch by
@@ -101,8 +97,8 @@ def deduplicate(
     ValueError
         if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream has a column that
         Python cannot read: an interval of months, or a struct with two fields of one name; if a stream lacks
-        ``timestamp`` or a valid ``within``, or has another state store than RocksDB; if both ``fingerprint`` and
-        ``content`` are given; if ``order_by`` has a Column, and both are missing.
+        ``timestamp`` or a valid ``within``, or has another state store than RocksDB; if ``order_by`` has a
+        Column, and ``content`` is missing.
     TypeError
         if ``df`` is not a DataFrame of Spark or a name is not text; if a compared column has a type whose values cannot
         be compared.
@@ -110,9 +106,8 @@ def deduplicate(
     Notes
     -----
     A stream runs in Python workers and needs the RocksDB state store. The state of a bucket is a log: a new ID is
-    appended, and written again once for each level of the log, of four times as many IDs. IDs that carry their time
-    (version 1, UUIDv7, ULID) are written once. A Python worker has the rows of a bucket in a micro-batch in memory, and
-    a cache of 64 MB.
+    appended, and written again once for each level of the log, of eight times as many IDs. IDs that carry their time
+    (version 1, UUIDv7, ULID) are written twice. A Python worker has the rows of a bucket in a micro-batch in memory.
 
     The stream has ``timestamp`` and ``within`` as its watermark. So windows, joins and another `deduplicate` with the
     same ``timestamp`` and ``within`` can follow. Do not call `withWatermark`.
@@ -136,31 +131,26 @@ def deduplicate(
     check_dataframe(df)
     if name.lower() in {taken.lower() for taken in df.columns}:
         raise ValueError(f"`name` must be a name that no column has, got {name!r}")
-    if fingerprint is not None and content is not None:
-        raise ValueError("`content` must be None if `fingerprint` is passed")
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
     sorted_by = [named_column(df, item) if isinstance(item, str) else None for item in order]
     id = required_column(df, "`id`", id)
     check_ids("`id`", id, df.schema[df.columns.index(id)].dataType)
     timestamp = timestamp if timestamp is None else required_column(df, "`timestamp`", timestamp)
     bound = _checked_window(df, timestamp, within, buckets)
-    if fingerprint is not None:
-        compared = column(fingerprint)
-        told = fingerprint_of([(compared, df.select(compared).schema[0])])
+    if content is None:
+        other = next((item for item, found in zip(order, sorted_by, strict=True) if found is None), None)
+        if other is not None:
+            raise ValueError(
+                f"`content` must name the compared columns if `order_by` does not name a column, got {quote(other)}"
+            )
+        names = set(df.columns) - {id, timestamp, *sorted_by}
     else:
-        if content is None:
-            other = next((item for item, found in zip(order, sorted_by, strict=True) if found is None), None)
-            if other is not None:
-                raise ValueError(
-                    f"`content` must name the compared columns if `order_by` does not name a column, got {quote(other)}"
-                )
-            names = set(df.columns) - {id, timestamp, *sorted_by}
-        else:
-            listed = [content] if isinstance(content, str) else content
-            names = {required_column(df, "`content`", name) for name in listed}
-            if id in names:
-                raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
-        told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
+        names = {
+            required_column(df, "`content`", name) for name in ([content] if isinstance(content, str) else content)
+        }
+        if id in names:
+            raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
+    told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
     key = identity(quoted_name(id))
     if not df.isStreaming:
         ordered = (

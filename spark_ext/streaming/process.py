@@ -62,7 +62,7 @@ def process(
     of a bucket in memory, and up to 50,000 of them as Python objects.
 
     A bucket has a log of states and one of messages. An entry is written once when it comes, and once for each level
-    of the log, of four times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
+    of the log, of eight times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
     an earlier version is rejected: start with a new checkpoint.
 
     Parameters

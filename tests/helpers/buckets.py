@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
+from spark_ext.streaming._bucket_state import CHECK_BUCKET
 from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._log import Log
 from spark_ext.streaming._packing import packer
@@ -97,13 +98,16 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, packed=1 << 30, 
     """
     operator = Operator(handler, settings(**changes), buckets)
     operator.init(checkpoint)
+    keys = bucket_keys(1).tolist()
+    assert list(operator.handleInputRows((CHECK_BUCKET,), iter(()), None)) == []
     rows = [(0, key, id, at, None, now_ms, id, key, amount, raw) for id, key, amount, raw, at in lines]
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
     pack, parts = packer(preparer(COLUMNS, (2, 3)), bucket_keys(1)), range(0, len(rows), packed)
     frames = [part.to_pandas() for first in parts for part in pack([batch.slice(first, packed)])]
-    made = [frame for frame in operator.handleInputRows((0,), iter(frames), None) if frames]
+    frames = [frame[frame["bucket"] == keys[0]] for frame in frames]
+    made = list(operator.handleInputRows((keys[0],), iter(frames), None)) if frames else []
     operator.close()
     rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]
     return [SimpleNamespace(**{name: getattr(row, name) for name in ROW}) for row in rows]

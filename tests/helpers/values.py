@@ -5,7 +5,7 @@ def living(log):
     """Return the newest entry of each hash that has not expired."""
     from spark_ext.streaming._log import newest
 
-    pages = [log._page(page, keep=False) for run in log.runs for page in run.pages]
+    pages = [log._page(page) for run in log.runs for page in run.pages]
     return log._alive(newest([*pages, log._recently()]))
 
 
@@ -17,10 +17,10 @@ class Values:
     """Implements `spark_ext.streaming._log.Values`."""
 
     def __init__(self):
-        self.numbered, self.list, self.head = {}, [], b""
-        self.reads = self.writes = self.bytes = 0
+        self.numbered, self.list = {}, []
+        self.writes = self.bytes = 0
         self.calls_left = None
-        self._committed = {}, [], b""
+        self._committed = {}, []
 
     def _call(self):
         if self.calls_left is not None:
@@ -30,7 +30,6 @@ class Values:
 
     def get(self, number):
         self._call()
-        self.reads += 1
         return self.numbered.get(number)
 
     def put(self, number, value):
@@ -38,7 +37,7 @@ class Values:
         self.writes += 1
         self.bytes += len(value or b"")
         if value is None:
-            del self.numbered[number]
+            self.numbered.pop(number)
         else:
             self.numbered[number] = value
 
@@ -51,13 +50,12 @@ class Values:
         self.bytes += len(value or b"")
         self.list = [] if value is None else [*self.list, value]
 
-    def commit(self, head):
+    def commit(self):
         """Keep what a micro-batch wrote."""
         self._call()
-        self.head = self.head if head is None else head
-        self._committed = dict(self.numbered), self.list, self.head
+        self._committed = dict(self.numbered), self.list
 
     def lose(self):
         """Lose what a micro-batch wrote before it crashed."""
-        numbered, self.list, self.head = self._committed
+        numbered, self.list = self._committed
         self.numbered, self.calls_left = dict(numbered), None

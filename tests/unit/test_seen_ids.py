@@ -7,21 +7,22 @@ from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+from spark_ext.streaming._labelling import LABELS, Batch, label_bucket  # noqa: E402
 from spark_ext.streaming._log import USUAL, Log, Sizes  # noqa: E402
-from spark_ext.streaming._seen import LABELS, Batch, label_bucket  # noqa: E402
 
 WITHIN = 10
 
 # Few hashes, so that IDs repeat. Many share their first half, which is rare for real hashes.
 hashes = st.tuples(st.integers(0, 9), st.integers(0, 3))
-contents = st.tuples(st.integers(0, 1), st.integers(0, 1))
+contents = st.integers(0, 3)
 rows = st.tuples(hashes, contents, st.integers(0, 60), st.sampled_from([True, True, True, False]))
 batches = st.lists(st.tuples(st.integers(0, 12), st.lists(rows, max_size=12)), max_size=12)
 
 
 def columns(rows):
-    values = [(*id, *content, 1000 * time, has_id) for id, content, time, has_id in rows]
-    types = [np.uint64] * 4 + [np.int64, bool]
+    values = [(*id, content, 1000 * time, has_id) for id, content, time, has_id in rows]
+    types = [np.uint64] * 3 + [np.int64, bool]
     return Batch(*(np.array(column, type) for column, type in zip(zip(*values, strict=True), types, strict=True)))
 
 
@@ -50,9 +51,10 @@ def test_labels_of_any_batches_equal_those_of_a_dictionary(steps, sizes):
         if not rows:
             continue
         expected = labels_of_model(rows, seen, watermark)
-        log = Log(values, values.head, watermark, sizes=sizes)
+        log = Log(values, watermark, sizes=sizes)
         labels = label_bucket(columns(rows), log, 1000 * watermark, 1000 * WITHIN)
-        values.commit(log.commit())
+        log.commit()
+        values.commit()
         # Equal rows may change places; their labels as a whole may not.
         assert sorted(zip(rows, (LABELS[label] for label in labels), strict=True)) == sorted(
             zip(rows, expected, strict=True)
@@ -64,10 +66,11 @@ def test_time_of_an_id_near_the_end_of_time_does_not_overflow():
     end, values = (1 << 63) - 1, Values()
     word = np.array([1], np.uint64)
     for expected in ("new", "duplicate"):
-        log = Log(values, values.head, 5)
-        batch = Batch(word, word, word, word, np.array([end]), np.array([True]))
+        log = Log(values, 5)
+        batch = Batch(word, word, word, np.array([end]), np.array([True]))
         assert LABELS[label_bucket(batch, log, 5000, 1000)[0]] == expected
-        values.commit(log.commit())
+        log.commit()
+        values.commit()
 
 
 @pytest.mark.parametrize(("watermark", "label"), [(18, "duplicate"), (19, "new")])
@@ -75,8 +78,9 @@ def test_id_is_needed_from_the_last_of_its_rows_in_a_micro_batch(watermark, labe
     """Rows at 0 and 8 within 10: the ID is known up to a watermark of 18."""
     values, found = Values(), []
     for batch, at in (([0, 8], 0), ([30], watermark)):
-        log = Log(values, values.head, at)
-        rows = [((1, 1), (0, 0), time, True) for time in batch]
+        log = Log(values, at)
+        rows = [((1, 1), 0, time, True) for time in batch]
         found.append(label_bucket(columns(rows), log, 1000 * at, 1000 * WITHIN).tolist())
-        values.commit(log.commit())
+        log.commit()
+        values.commit()
     assert [[LABELS[number] for number in numbers] for numbers in found] == [["new", "duplicate"], [label]]

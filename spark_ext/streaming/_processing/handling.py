@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,7 +19,6 @@ from spark_ext.streaming._processing.history import Entry
 from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Generator, Sequence
 
     from msgid.processing._flow import Decision, Run
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.history import Bucket
     from spark_ext.streaming._processing.packing import Arrival
 
-DUPLICATE: Final = "duplicate"
-TOO_LATE: Final = "too late"
 MALFORMED: Final = "malformed"
-FAILED: Final = "failed"
-CHANGED: Final = "changed"
 
 Rows = list[tuple[str, str | None, str]]
 """Outputs as ID, topic and JSON."""
@@ -70,10 +66,6 @@ _ROW_BYTES: Final = 300
 """About the memory of a row of the result without its body."""
 
 
-_STATES: Final = frozenset({type(None), bool, int, float, str, dict, list})
-"""Types of most states: the check for an awaitable value takes longer."""
-
-
 class Runner:
     """Runs a handler, which may be a coroutine function."""
 
@@ -85,23 +77,15 @@ class Runner:
         """Run the handler once on its own copies of a state and a message."""
         context = Context(message)
         after = self._handler(state, message, context)
-        if type(after) not in _STATES and inspect.isawaitable(after):
-            import asyncio
-
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-            after = self._loop.run_until_complete(_wait(after))
+        if inspect.isawaitable(after):
+            self._loop = self._loop or asyncio.new_event_loop()
+            after = self._loop.run_until_complete(after)
         return after, context.outputs
 
     def close(self) -> None:
         """Close the event loop."""
         if self._loop is not None:
             self._loop.close()
-            self._loop = None
-
-
-async def _wait(result: Any) -> Any:
-    return await result
 
 
 class Handling:

@@ -7,6 +7,7 @@ forgotten: it is too late.
 
 from __future__ import annotations
 
+import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from spark_ext.streaming._log import Entries, Log
-from spark_ext.streaming._plain import dump, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,8 +27,8 @@ LOGS: Final = ("keys", "messages")
 """The names of the logs."""
 _HASH_BYTES: Final = 16
 _FINGERPRINT_BYTES: Final = 16
-_FIRST, _LATER, _OUTPUTS = b"fso"
-"""The first byte of a payload: a fingerprint; a fingerprint and a state; outputs."""
+_HANDLED, _OUTPUTS = b"ho"
+"""The first byte of a payload: a fingerprint and the state before, which is empty for the first message; outputs."""
 
 
 class Entry(NamedTuple):
@@ -43,18 +43,16 @@ class Entry(NamedTuple):
 def packed(entry: Entry) -> bytes:
     """Return the payload of an entry."""
     if not isinstance(entry.answer, bytes):
-        return bytes([_OUTPUTS]) + dump(entry.answer)
-    if entry.before is None:
-        return bytes([_FIRST]) + entry.answer
-    return bytes([_LATER]) + entry.answer + entry.before
+        return bytes([_OUTPUTS]) + json.dumps(entry.answer).encode()
+    return bytes([_HANDLED]) + entry.answer + (entry.before or b"")
 
 
 def unpacked(payload: bytes) -> Entry:
     """Return the entry of a payload."""
     if payload[0] == _OUTPUTS:
-        return Entry(None, load(payload[1:]))
-    answer, before = payload[1 : _FINGERPRINT_BYTES + 1], payload[_FINGERPRINT_BYTES + 1 :]
-    return Entry(before if payload[0] == _LATER else None, answer)
+        return Entry(None, [tuple(output) for output in json.loads(payload[1:])])
+    end = _FINGERPRINT_BYTES + 1
+    return Entry(payload[end:] or None, payload[1:end])
 
 
 class Bucket:
@@ -62,19 +60,14 @@ class Bucket:
 
     Args:
         values: The values of the logs.
-        heads: The heads of the logs; empty for a new bucket.
         now_ms: The time of the micro-batch, milliseconds since 1970.
         horizon_ms: A message that was stored before is forgotten.
         limit_ms: The hash of a message that was stored before does not count.
     """
 
-    def __init__(
-        self, values: Sequence[Values], heads: Sequence[bytes], now_ms: int, horizon_ms: int, limit_ms: int
-    ) -> None:
-        head = heads or (b"", b"")
-        self._keys = Log(values[0], head[0])
-        self._messages = Log(values[1], head[1], limit_ms, horizon_ms)
-        self._heads = list(head)
+    def __init__(self, values: Sequence[Values], now_ms: int, horizon_ms: int, limit_ms: int) -> None:
+        self._keys = Log(values[0])
+        self._messages = Log(values[1], limit_ms, horizon_ms)
         self._now_ms = now_ms
         self._horizon_ms = horizon_ms
         self._hash_of: dict[str, bytes] = {}
@@ -135,12 +128,10 @@ class Bucket:
             self._keys.add(_entries((self._hash_of[key] for key in changed), self._now_ms, states))
         self._fresh, self._changed, self._states, self._entries, self.size = {}, set(), {}, {}, 0
 
-    def commit(self) -> list[bytes] | None:
-        """Delete expired entries; return the new heads, or None if they are the old ones."""
-        heads = [log.commit() for log in (self._keys, self._messages)]
-        if heads == [None, None]:
-            return None
-        return [new if new is not None else old for new, old in zip(heads, self._heads, strict=True)]
+    def commit(self) -> None:
+        """Delete expired entries, and finish the logs."""
+        self._keys.commit()
+        self._messages.commit()
 
 
 def _hash(value: bytes) -> bytes:

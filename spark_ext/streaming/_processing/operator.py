@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from msgid._known_tables import OUTPUTS
-from spark_ext.streaming._bucket_state import BucketState
+from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Runner, Settings
 from spark_ext.streaming._processing.history import LOGS, Bucket
 from spark_ext.streaming._processing.packing import nested, slices, time_of, unpacked
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 _COLUMNS: Final = [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
 
 
-class Slice(NamedTuple):
-    """The messages of a bucket that are Python objects at once, and the bytes of their states and outputs."""
-
-    rows: int
-    bytes: int
-
-
-SLICE: Final = Slice(50_000, 16 << 20)
+SLICE_ROWS: Final = 50_000
+"""The messages of a bucket that are Python objects at once."""
+SLICE_BYTES: Final = 16 << 20
+"""The bytes of these messages, of their states, and of their outputs."""
 
 
 class Operator(StatefulProcessor):
@@ -42,41 +38,36 @@ class Operator(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: Any) -> None:
-        self._state = BucketState(handle, self._buckets, *LOGS)
+        self._state = BucketState(handle, *LOGS)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        heads = self._state.heads()
-        packed = [pair for frame in rows for pair in zip(frame["head"], frame["rows"], strict=True) if pair[0]]
-        if packed:
-            yield from self._handle(packed, heads or [])
-        elif heads is None:
-            self._state.set_heads([])
+        if key[0] == CHECK_BUCKET:
+            self._state.check(self._buckets)
+            return
+        packed = [pair for frame in rows for pair in zip(frame["head"], frame["rows"], strict=True)]
 
-    def close(self) -> None:
-        self._runner.close()
-
-    def _handle(self, packed: list[tuple[bytes, bytes]], heads: list[bytes]) -> Iterator[pd.DataFrame]:
         now_ms = time_of(packed[0][0])
         horizon_ms = now_ms - self._settings.retention_ms
-        bucket = Bucket(self._state.logs, heads, now_ms, horizon_ms, horizon_ms - self._settings.remember_ms)
+        bucket = Bucket(self._state.logs, now_ms, horizon_ms, horizon_ms - self._settings.remember_ms)
         malformed, table = unpacked(rows for _, rows in packed)
         if malformed:
             yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
-        handling = Handling(self._runner, self._settings, bucket, nested(table), SLICE.bytes)
-        most = max(min(SLICE.rows, SLICE.bytes * table.num_rows // max(table.nbytes, 1)), 1)
+        handling = Handling(self._runner, self._settings, bucket, nested(table), SLICE_BYTES)
+        most = max(min(SLICE_ROWS, SLICE_BYTES * table.num_rows // max(table.nbytes, 1)), 1)
         for messages in slices(table, self._settings.names, most):
             first = 0
             while first < len(messages):
-                most = max(SLICE.bytes // max(bucket.message_bytes, 1), 1)
+                most = max(SLICE_BYTES // max(bucket.message_bytes, 1), 1)
                 first += handling.handle(messages[first : first + most])
                 if handling.is_full:
                     yield _frame(handling.take())
             rest = handling.take()
             if rest:
                 yield _frame(rest)
-        changed = bucket.commit()
-        if changed is not None:
-            self._state.set_heads(changed)
+        bucket.commit()
+
+    def close(self) -> None:
+        self._runner.close()
 
 
 def _frame(rows: list[OutputRow]) -> pd.DataFrame:

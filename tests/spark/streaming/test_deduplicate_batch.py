@@ -91,7 +91,6 @@ def test_order_by_of_a_column_needs_the_content(spark):
         with pytest.raises(ValueError, match="`content` must name the compared columns if `order_by` does not name a"):
             ids.deduplicate(df, order_by=order_by)
         assert counts(df, order_by=order_by, content=["body"]) == {"new": 1, "duplicate": 1}
-        assert counts(df, order_by=order_by, fingerprint="body") == {"new": 1, "duplicate": 1}
 
 
 def test_a_column_that_an_expression_reads_is_compared(spark):
@@ -102,16 +101,12 @@ def test_a_column_that_an_expression_reads_is_compared(spark):
 
 
 def test_content_names_the_columns_that_are_compared(spark):
-    """`content` overrides the default, also for a column that `order_by` names; `fingerprint` stays."""
+    """`content` overrides the default, also for a column that `order_by` names."""
     df = spark.createDataFrame([("a", 1, "x"), ("a", 2, "x"), ("a", 1, "y")], "id string, n int, body string")
     assert counts(df) == {"new": 1, "conflict": 2}
     assert counts(df, content=["BODY"]) == {"new": 1, "duplicate": 1, "conflict": 1}
     assert counts(df, order_by="n", content=["n"]) == {"new": 1, "duplicate": 1, "conflict": 1}
-    assert counts(df, fingerprint="body", order_by="n") == {"new": 1, "duplicate": 1, "conflict": 1}
-    assert counts(df, fingerprint=F.length("body")) == {"new": 1, "duplicate": 2}
     assert counts(df, content=[]) == {"new": 1, "duplicate": 2}
-    with pytest.raises(ValueError, match="`content` must be None"):
-        ids.deduplicate(df, fingerprint="body", content=["n"])
     with pytest.raises(ValueError, match="`content` must be a column of the DataFrame, got 'none'"):
         ids.deduplicate(df, content=["none"])
 

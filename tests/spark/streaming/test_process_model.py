@@ -146,7 +146,7 @@ def sizes(request):
     """The usual sizes of pages, lists and slices; and so small that a few entries or messages fill many of them."""
     with pytest.MonkeyPatch.context() as changed:
         if request.param == "tiny slices":
-            changed.setattr(operator, "SLICE", operator.Slice(2, 1 << 20))
+            changed.setattr(operator, "SLICE_ROWS", 2)
         if request.param != "usual sizes":
             small_log(changed, Sizes(page=64, recent=2, runs=2))
         yield

@@ -82,7 +82,6 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
     [
         Entry(None, b"x" * 16),
         Entry(b"1", b"y" * 16),
-        Entry(b"", b"y" * 16),
         Entry(None, [("i", None, "{}")]),
         Entry(None, []),
     ],

@@ -18,12 +18,11 @@ from spark_ext.streaming._processing.history import LOGS
 pytestmark = pytest.mark.spark
 
 START = 1_700_000_000
-WHOLE = operator.Slice(1 << 30, 1 << 40)
-LIMITS = st.builds(operator.Slice, st.integers(1, 12), st.sampled_from([1 << 30, 1, 400, 3000]))
+LIMITS = st.tuples(st.integers(1, 12), st.sampled_from([1 << 30, 1, 400, 3000]))
 IDS = [str(msgid.position_id("slices", number, START + number)) for number in range(4)] + ["order-1", "order-2"]
 
 
-SMALL = Sizes(page=80, recent=3, runs=3, merge=200)
+SMALL = Sizes(page=80, recent=3, runs=3)
 
 
 def gather(state, message, context):
@@ -45,9 +44,8 @@ def entries_of(log):
 
 def state_of(checkpoint, horizon):
     """Return the states of keys, and the entries of messages."""
-    state = BucketState(checkpoint, 1, *LOGS)
-    heads = state.heads() or [b"", b""]
-    return [entries_of(Log(state.logs[n], heads[n], *([horizon] * 2 * n))) for n in range(2)]
+    state = BucketState(checkpoint, *LOGS)
+    return [entries_of(Log(state.logs[n], *([horizon] * 2 * n))) for n in range(2)]
 
 
 lines = st.tuples(
@@ -65,10 +63,11 @@ batches = st.lists(st.tuples(st.lists(lines, max_size=25), st.integers(1, 4000))
 def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limit, packed, keep_outputs):
     """Also if the messages of a key fill several slices, with one time, ID or body; replayed messages too."""
     found = []
-    for size in (WHOLE, limit):
+    for rows_limit, bytes_limit in ((1 << 30, 1 << 40), limit):
         checkpoint, now_ms, rows = Checkpoint(), START * 1000, []
         with pytest.MonkeyPatch.context() as changed:
-            changed.setattr(operator, "SLICE", size)
+            changed.setattr(operator, "SLICE_ROWS", rows_limit)
+            changed.setattr(operator, "SLICE_BYTES", bytes_limit)
             small_log(changed, SMALL)
             for batch, passed in batches:
                 now_ms += passed
@@ -84,7 +83,7 @@ def test_slices_have_their_size_and_divide_no_equal_messages(case, monkeypatch):
     """However keys, times and IDs repeat. Messages of one key, time and ID are in one slice: the body orders them."""
     sizes, in_order = [], packing._in_order
     monkeypatch.setattr(packing, "_in_order", lambda table, names: sizes.append(len(table)) or in_order(table, names))
-    monkeypatch.setattr(operator, "SLICE", operator.Slice(200, 1 << 30))
+    monkeypatch.setattr(operator, "SLICE_ROWS", 200)
     draw, batch = random.Random(1), []
     for number in range(5000):
         key = "one" if case != "many keys" else f"key {draw.randrange(900)}"
@@ -98,7 +97,7 @@ def test_slices_have_their_size_and_divide_no_equal_messages(case, monkeypatch):
 
 def test_output_rows_of_a_slice_are_returned_some_at_a_time(monkeypatch):
     """A handler may publish much more than it gets."""
-    monkeypatch.setattr(operator, "SLICE", operator.Slice(1000, 10_000))
+    monkeypatch.setattr(operator, "SLICE_BYTES", 10_000)
     frames, frame_of = [], operator._frame
     monkeypatch.setattr(operator, "_frame", lambda rows: frames.append(len(rows)) or frame_of(rows))
 

@@ -1,27 +1,12 @@
-"""Checkpoints of other versions are refused, and the keys of buckets are spread evenly."""
+"""The keys of buckets are spread evenly over the partitions of Spark."""
 
 import numpy as np
 import pytest
-from helpers.buckets import Checkpoint, run_batch
 from pyspark.sql import functions as F
 
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
-from spark_ext.streaming._plain import dump
 
 pytestmark = pytest.mark.spark
-
-
-def count(state, message, context):
-    """Return the number of messages."""
-    return (state or 0) + 1
-
-
-def test_state_of_an_earlier_format_is_refused():
-    """The error names both formats."""
-    checkpoint = Checkpoint()
-    checkpoint.getValueState("meta", "value binary").update((dump((3, 1, 1, 0, 0, 0)),))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 3, this version reads 5"):
-        run_batch(checkpoint, count, [("a-1", "a", 1, b"", None)], 1)
 
 
 def test_bucket_keys_are_spread_evenly_over_partitions():
