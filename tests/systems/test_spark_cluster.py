@@ -107,7 +107,9 @@ def test_each_way_of_the_guide_runs_as_typed(spark_cluster, work, way, core):
     done = typed(spark_cluster, work, commands(way))
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {**EXPECTED, "cores": [core]}
-    assert ("CoreNote" in done.stderr) == (core == "python" and "msgid.zip/" not in done.stderr)
+    assert ("CoreNote" in done.stdout + done.stderr) == (
+        core == "python" and "msgid.zip/" not in done.stdout + done.stderr
+    )
 
 
 FAILS = {

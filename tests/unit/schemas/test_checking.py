@@ -91,6 +91,7 @@ def test_check_of_each_case_and_policy_gives_its_verdict(registry, policy, case)
         (3, b"\x01" + frame(3, b"\x02")[1:], "framing begins with a zero byte, got 1"),
         (None, frame(4_294_967_295, b""), "unknown schema 4294967295"),
         (None, frame(3, b""), "payload b'': not Avro"),
+        (2, None, "payload must be bytes, got None"),
     ],
 )
 def test_check_with_confluents_framing_takes_the_id_of_the_payload(registry, id, payload, reason):
@@ -105,15 +106,11 @@ def test_unframe_of_a_framed_payload_returns_both_parts(id, payload):
     """The ID is big-endian after a zero byte."""
     assert frame(id, payload) == b"\0" + id.to_bytes(4, "big") + payload
     assert unframe(frame(id, payload)) == (id, payload)
-
-
-def test_frame_of_an_id_out_of_range_is_refused():
-    """The ID takes four bytes; malformed framing raises the documented error."""
-    for id in (-1, 2**32):
-        with pytest.raises(ValueError, match="schema_id must be 0 to 4294967295"):
-            frame(id, b"")
     with pytest.raises(InvalidMessage):
-        unframe(b"\1\0\0\0\1")
+        unframe(b"\1" + frame(id, payload)[1:])
+    for beyond in (-1, 2**32):
+        with pytest.raises(ValueError, match="schema_id must be 0 to 4294967295"):
+            frame(beyond, payload)
 
 
 def test_check_with_an_unknown_option_names_the_known_ones(registry):
@@ -389,10 +386,3 @@ def test_payload_with_many_quotation_marks_is_read_once(end):
     payload = b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * 1_000_000 + end
     assert problem("json", "true", payload) == f"JSON nested deeper than {MAX_DEPTH} levels"
     assert problem("json", "true", b"[" * 100 + payload[MAX_DEPTH + 1 :]).startswith("not JSON: ")
-
-
-@pytest.mark.parametrize("framing", ["none", "confluent"])
-def test_check_of_a_tombstone_is_a_verdict(registry, framing):
-    """A message without payload is malformed with any framing."""
-    verdict = check_schema(None, registry, "events", 2, policy="enforce", framing=framing)
-    assert verdict == ("reject", "payload must be bytes, got None")
