@@ -2,7 +2,6 @@
 
 import doctest
 import importlib.util
-import io
 import re
 from pathlib import Path
 
@@ -114,18 +113,6 @@ def test_broken_link_of_the_site_is_found(tmp_path, link, broken):
     (tmp_path / "a.html").write_text(f'<h1 id="top">A</h1><a href="{link}">B</a>', encoding="utf-8")
     (tmp_path / "b.html").write_text('<h1 id="part">B</h1>', encoding="utf-8")
     assert script("check_site").broken_links(tmp_path) == broken
-
-
-@pytest.mark.parametrize(("colour", "visible"), [("black", True), ("#fafafa", False)])
-def test_contrast_of_a_picture_tells_visible_text_from_invisible(colour, visible):
-    """A tenth of the pixels is text."""
-    image = pytest.importorskip("PIL.Image")
-    picture = image.new("RGB", (10, 10), "white")
-    picture.paste(colour, (0, 5, 10, 6))
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    check = script("check_site")
-    assert (check.contrast(file.getvalue()) >= check.LEAST_CONTRAST) == visible
 
 
 def test_diagrams_are_those_of_the_script():

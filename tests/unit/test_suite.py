@@ -1,6 +1,5 @@
 """The settings of the tests: what fails, what runs again, and what a plain ``pytest`` leaves out."""
 
-import importlib.util
 import shutil
 from pathlib import Path
 
@@ -84,28 +83,3 @@ def test_each_mark_of_the_night_is_left_out_by_default(request):
         name for name in names if name in {"details", "faults", "kills", "programs", "systems", "variants", "volume"}
     }
     assert set(left_out.removeprefix("not (").removesuffix(")").split(" or ")) == described
-
-
-VERSIONS = TESTS.parent / ".ci" / "versions.py"
-
-
-@pytest.mark.skipif(not VERSIONS.exists(), reason="outside the repository")
-def test_row_of_versions_takes_the_place_of_the_row_of_the_same_versions(tmp_path, monkeypatch):
-    """The other rows, and the text around the table, stay as they are."""
-    spec = importlib.util.spec_from_file_location("versions", VERSIONS)
-    versions = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(versions)
-    before = versions.FILE.read_text(encoding="utf-8")
-    row = next(line for line in before.splitlines() if line.startswith("| 3.")).strip("| ").split(" | ")
-    assert len(row) == len(versions.COLUMNS)
-    copy = tmp_path / "versions.md"
-    copy.write_text(before, encoding="utf-8")
-    monkeypatch.setattr(versions, "FILE", copy)
-    new = [*row[: versions.KEY], "7", "0", "0", "2030-01-01"]
-    other = ["2.7.1", *new[1:]]
-    versions.write([new, other])
-    lines = copy.read_text(encoding="utf-8").splitlines()
-    assert f"| {' | '.join(new)} |" in lines
-    lines.remove(f"| {' | '.join(other)} |")
-    changed = [pair for pair in zip(before.splitlines(), lines, strict=True) if pair[0] != pair[1]]
-    assert changed == [(f"| {' | '.join(row)} |", f"| {' | '.join(new)} |")]
