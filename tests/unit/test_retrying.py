@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from msgid._retrying import retry, within
+from msgid._retrying import retry
 
 
 class Flaky:
@@ -47,20 +47,3 @@ def test_retry_does_not_catch_an_interrupt():
     """KeyboardInterrupt and SystemExit end the work at once."""
     with pytest.raises(KeyboardInterrupt):
         retry(Flaky(1, KeyboardInterrupt), lambda _: True, count(), sleep=None)
-
-
-@pytest.mark.parametrize("seconds", [0, 1, 3])
-def test_within_counts_from_the_call(seconds):
-    """The time before the first failure counts too, and delays end at the deadline."""
-    now = [10.0]
-    delays = within(seconds, lambda: 0.5, clock=lambda: now[0])
-    now[0] += 1
-    slept = []
-
-    def sleep(delay):
-        slept.append(delay)
-        now[0] += delay
-
-    with pytest.raises(OSError, match="run"):
-        retry(Flaky(99), lambda _: True, delays, sleep=sleep)
-    assert len(slept) == max(0, (seconds - 1) * 2)

@@ -97,16 +97,6 @@ def test_ids_of_different_origins_never_meet(msgid, parent, name, offset, at):
     assert [id.origin for id in made] == ["position", "derived", "random", "assigned"]
 
 
-@given(st.integers(0, 2**44 - 1))
-def test_synthetic_node_of_44_bits_keeps_them(free):
-    """Different hashes of 44 bits give different nodes, for every origin."""
-    nodes = {layout.synthetic_node(origin, free) for origin in layout.ORIGINS}
-    assert len(nodes) == len(layout.ORIGINS)
-    for node in nodes:
-        assert (node >> 44) << 40 | node & (1 << 40) - 1 == free
-        assert node >> 40 & 0b11 == 0b11
-
-
 def test_lease_without_a_name_is_random_and_with_one_the_same(msgid):
     """The same run has the same node; without a name, each call returns another node."""
     assigned_node = msgid.ids.derived.assigned_node
