@@ -144,6 +144,21 @@ OUTPUTS: Final = JobTable(
 JOB_TABLES: Final = (IDS, MESSAGES, OUTPUTS)
 """The tables of the jobs, in the order in which an audit looks for them."""
 
+
+def beside_job_tables(files: Iterable[str]) -> str | None:
+    """Return the first file of a job's output folder that is not part of its tables; None without one.
+
+    Args:
+        files: The paths of the files in the folder, with ``/`` between the parts. Hidden ones do not count.
+    """
+    own = {name for known in JOB_TABLES for name in (known.folder, known.aside)}
+    for file in files:
+        parts = file.split("/")
+        if parts[0] not in own and not any(part.startswith(("_", ".")) for part in parts):
+            return file
+    return None
+
+
 _HOMES: Final = ("msgid.iggy.table", "msgid.kafka", "msgid.rocketmq")
 """The modules of the formats whose rows are known, each with a ``ROWS``; imported when they are first used."""
 _registered: Final[dict[str, KnownTable]] = {}

@@ -17,10 +17,10 @@ from msgid.audit._compare import compare
 from msgid.audit._digest_tables import digest, merge_digests
 from msgid.audit._doctor import collision_risk, doctor
 from msgid.audit._files import audit_file
-from msgid.audit._lists import Finding, Gap
 from msgid.audit._options import AuditOptions, ColumnNames
 from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Severity
+from msgid.audit.facts import Finding, Gap
 from msgid.audit.report import Report
 
 __all__ = [

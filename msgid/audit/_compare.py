@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit._ids import Ids
     from msgid.audit._options import ColumnNames
-    from msgid.audit._rows import Rows
+    from msgid.audit._tables import Rows
     from msgid.audit.report import Report
 
 

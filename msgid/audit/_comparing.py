@@ -10,9 +10,8 @@ import bisect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.audit._digests import starts_of
-from msgid.audit._lists import Difference
 from msgid.audit.definitions import MAX_SCOPES
-from msgid.audit.facts import Counted, part_of
+from msgid.audit.facts import Counted, Difference, part_of
 from msgid.layout import VERSION_1
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit._options import ColumnNames
-    from msgid.audit._rows import Rows
+    from msgid.audit._tables import Rows
 
 By = Literal["offset", "minute"]
 """The unit of a block: 65,536 offsets, or a minute of the messages' time."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._lists import Gap
 from msgid.audit.definitions import PART_STEP
-from msgid.audit.facts import Counted
+from msgid.audit.facts import Counted, Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

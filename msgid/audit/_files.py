@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
-from msgid._known_tables import JOB_TABLES
+from msgid._known_tables import JOB_TABLES, beside_job_tables
 from msgid._validate import check_installed, is_utf8, quote
 from msgid.audit._options import columns_in
 from msgid.audit._tables import audit_table
@@ -312,7 +312,7 @@ def _dataset(folder: Path) -> ds.Dataset:
     """Return the Parquet files of a folder as a dataset; folders of values, such as ``day=1``, are columns.
 
     Raises:
-        Unreadable: if files have other columns than the others, of which Arrow would read those of the first file.
+        Unreadable: if files do not have the same columns. Arrow would read those of the first file alone.
     """
     import pyarrow.dataset as ds
 
@@ -353,13 +353,10 @@ def _job_table(folder: Path) -> JobTable | None:
     """
     written = next((known for known in JOB_TABLES if (folder / known.folder).is_dir()), None)
     if written is not None:
-        own = {name for known in JOB_TABLES for name in (known.folder, known.aside)}
-        others = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
-        for file in others:
-            if _is_shown(file) and file.parts[0] not in own:
-                raise Unreadable(
-                    f"it has the table {written.folder!r} of a job and {quote(str(file))}: pass one of them"
-                )
+        files = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+        other = beside_job_tables(files)
+        if other is not None:
+            raise Unreadable(f"it has the table {written.folder!r} of a job and {quote(other)}: pass one of them")
     return written
 
 

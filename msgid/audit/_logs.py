@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
 from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, is_short, starts_of, words_of
-from msgid.audit._lists import LogRow
 from msgid.audit.definitions import MAX_ROWS
-from msgid.audit.facts import NOTHING, Counted, Facts, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

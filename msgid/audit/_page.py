@@ -15,8 +15,7 @@ from msgid.layout import format_mac
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from msgid.audit._lists import Finding, Gap, LogRow
-    from msgid.audit.facts import RateFact
+    from msgid.audit.facts import Finding, Gap, LogRow, RateFact
 
 _MAX_ROWS: Final = 500
 """Number of rows of a table in the page; the JSON has all that the report lists."""

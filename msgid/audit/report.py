@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._comparing import FAULTS, check_by
-from msgid.audit._lists import Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
 from msgid.audit._options import Rules
 from msgid.audit.definitions import (
     CHECKS,
@@ -23,7 +22,7 @@ from msgid.audit.definitions import (
     Check,
     check_names,
 )
-from msgid.audit.facts import Counted, part_of
+from msgid.audit.facts import Counted, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked, part_of
 from msgid.ids.node import shared_by
 from msgid.layout import format_mac, origin_of
 
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
-    from msgid.audit._lists import Difference
     from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Facts, RateFact
+    from msgid.audit.facts import Difference, Facts, RateFact
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""

@@ -15,8 +15,7 @@ from msgid.audit._digests import is_short
 from msgid.audit.facts import merged
 from spark_ext._shipping import shipped
 from spark_ext.auditing._values import keep
-from spark_ext.auditing._words import positions
-from spark_ext.auditing.summaries import bit_of, bits_in, block_of, highest, log_summary, lowest, word_of
+from spark_ext.auditing.summaries import bit_of, bits_in, block_of, highest, log_summary, lowest, positions, word_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

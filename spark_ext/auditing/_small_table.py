@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from msgid._known_tables import Columns
-from msgid.audit._rows import facts_of_rows
-from msgid.audit._tables import rows_of
+from msgid.audit._tables import facts_of_rows, rows_of
 from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._moments import micros_column

@@ -19,11 +19,10 @@ from msgid.audit._compare import (
 )
 from msgid.audit._comparing import FAULTS, bounded, check_by
 from msgid.audit._digest_tables import COLUMNS, form_of_digest, merge_digests
-from msgid.audit._lists import Difference
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
-from msgid.audit.facts import Counted
+from msgid.audit.facts import Counted, Difference
 from msgid.audit.report import comparison_report
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._small_table import collected, roles_of

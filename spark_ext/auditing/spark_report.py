@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from msgid.audit._lists import Finding
     from msgid.audit.definitions import Severity
+    from msgid.audit.facts import Finding
     from msgid.audit.report import Report
 
 _SCHEMAS: Final = {

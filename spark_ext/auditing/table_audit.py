@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, DateType, IntegralType, NullType, StringType
+from pyspark.util import inheritable_thread_target
 
+from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
 from msgid._validate import check_installed
 from msgid.audit._columns import checked_columns, named_by_error
 from msgid.audit._options import columns_in, rules_in
+from msgid.audit.definitions import COUNTED
+from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
-from spark_ext.auditing._collecting import Summaries, facts_of
-from spark_ext.auditing._id_facts import parents_of
+from spark_ext.auditing._generators import generator_facts
+from spark_ext.auditing._id_facts import id_facts, orphans, parents_of
+from spark_ext.auditing._log_blocks import log_facts
 from spark_ext.auditing._small_table import small_facts
-from spark_ext.auditing._values import text_of_ids
+from spark_ext.auditing._values import keep, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.summaries import id_summary, log_summary, time_summary
+from spark_ext.auditing.summaries import (
+    counter_words,
+    foreign_generators,
+    id_summary,
+    id_words,
+    log_summary,
+    position_words,
+    time_summary,
+    with_fields,
+)
 from spark_ext.columns._expressions import quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
 
@@ -33,7 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions
+    from msgid.audit._options import AuditOptions, Rules
     from msgid.audit.facts import Facts
 
 
@@ -148,3 +163,68 @@ def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summa
         None if columns.id is None or columns.parent is None else parents_of(df, columns),
         time_summary(df, columns),
     )
+
+
+# --- The facts of the summaries, collected on the driver ---
+
+
+class Summaries(NamedTuple):
+    """The summaries of a table: of its IDs, logs, parents of derived IDs and times; None if it does not have them."""
+
+    ids: DataFrame | None
+    logs: DataFrame | None
+    parents: DataFrame | None
+    times: DataFrame | None
+
+
+def facts_of(summaries: Summaries, columns: Columns, rules: Rules, df: DataFrame) -> Facts:
+    """Return the facts of a table.
+
+    Args:
+        summaries: The summaries of its rows.
+        columns: The columns of the rows.
+        rules: The rules of the audit.
+        df: The rows, in which examples are looked for.
+    """
+
+    def of_ids(ids: DataFrame) -> tuple[int, list[Facts]]:
+        """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
+        ids = keep(with_fields(id_words(ids)))
+        own = id_facts(ids, df, columns)
+        parts = [own]
+        origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
+        foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
+        foreign = None if foreign is None or foreign.isEmpty() else foreign
+        if summaries.parents is not None:
+            parts.append(part_of(orphans(ids, summaries.parents, foreign)))
+        if origins & set(COUNTED) or foreign is not None:
+            parts.append(generator_facts(counter_words(ids, foreign), rules))
+        if columns.offset is None and "position" in origins:
+            parts.append(log_facts(position_words(ids, foreign), columns, rules, df))
+        return sum(n for _, _, n in own.kinds), parts
+
+    def of_logs(logs: DataFrame) -> tuple[int, int, Facts]:
+        """Return the number of rows, of those in no log, and the facts of the logs."""
+        placed = keep(logs)
+        total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
+        (held,) = total.collect()
+        return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, rules, df)
+
+    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
+    parts: list[Facts] = []
+    rows = unplaced = untimed = unlanded = 0
+    # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
+    with ThreadPoolExecutor(1) as pool:
+        logs = None
+        if summaries.logs is not None:
+            logs = pool.submit(inheritable_thread_target(summaries.logs.sparkSession)(of_logs), summaries.logs)
+        if summaries.ids is not None:
+            rows, parts = of_ids(summaries.ids)
+    if logs is not None:
+        rows, unplaced, of_positions = logs.result()
+        parts.append(of_positions)
+    if summaries.times is not None:
+        (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()
+        untimed, unlanded = lacking[0] or 0, lacking[1] or 0
+    own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
+    return merged([*parts, own], rules.max_gaps)

@@ -78,7 +78,7 @@ def formats_in(path: str) -> set[str]:
     If the folder itself has an ending, it is the format.
     """
     guessed = guess_format(path)
-    names = _files_in(path) if guessed == "text" else None
+    names = files_in(path) if guessed == "text" else None
     return {guessed} if names is None else {guess_format(name) for name in names if not _is_skipped(name)}
 
 
@@ -104,7 +104,7 @@ def check_ending(path: str) -> None:
     try:
         format_of_ending(PurePath(path).name)
     except Unreadable as error:
-        if _files_in(path) is None and not _PATTERN.search(path):
+        if files_in(path) is None and not _PATTERN.search(path):
             raise BadInput(f"cannot read {path}: {error}") from None
 
 
@@ -120,7 +120,7 @@ def literal_path(path: str) -> str:
     return literal(path) if exists else path
 
 
-def _files_in(folder: str) -> list[str] | None:
+def files_in(folder: str) -> list[str] | None:
     """Return the paths of the files in a folder; None for any other path, and for a store that only Spark can reach."""
     import pyarrow.fs as pafs
 
@@ -152,7 +152,7 @@ def check_files(path: str, *, nested: bool = False) -> None:
     Raises:
         BadInput: if Spark would skip all files, or cannot read folders of values beside other folders.
     """
-    names = _files_in(path)
+    names = files_in(path)
     if names is None:
         if _HIDDEN.fullmatch(PurePath(path).name):
             raise BadInput(f"cannot read {path}: Spark skips names that begin with '_' or '.'; rename the file")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgid._known_tables import JOB_TABLES
+from msgid._known_tables import JOB_TABLES, beside_job_tables
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
-from spark_ext.jobs._input import BadInput, check_ending, is_table, read_rows
+from spark_ext.jobs._input import BadInput, check_ending, files_in, is_table, read_rows
 from spark_ext.jobs._output import written
 
 if TYPE_CHECKING:
@@ -58,6 +58,11 @@ def read_input(spark: SparkSession, input: str, format: str | None = None, *, mu
         rows = _table(spark, f"{input}/{known.folder}")
         if rows is None:
             continue
+        other = beside_job_tables(files_in(input) or ())
+        if other is not None:
+            raise BadInput(
+                f"cannot read {input}: it has the table {known.folder!r} of a job and {other!r}: pass one of them"
+            )
         if known.only is not None:
             rows = rows.where(rows[known.only[0]] == known.only[1])
         aside = None if known.aside is None else _table(spark, f"{input}/{known.aside}")

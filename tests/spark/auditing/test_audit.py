@@ -21,7 +21,7 @@ import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
-from msgid.audit import _lists
+from msgid.audit import facts
 from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
 from spark_ext.cli import spark_ext as command
@@ -347,7 +347,7 @@ def test_lists_of_a_report_are_dataframes(spark):
     """Each list has the columns of Python's report, also where it is empty."""
     report = spark_ext.audit(spark.createDataFrame([(V1,), (None,)], "id string"))
     for part, row in (("findings", "Finding"), ("gaps", "Gap"), ("logs", "LogRow"), ("generators", "GeneratorRow")):
-        assert getattr(report, part).columns == list(getattr(_lists, row)._fields)
+        assert getattr(report, part).columns == list(getattr(facts, row)._fields)
     assert [(row.check, row["count"]) for row in report.findings.collect()] == [("missing_ids", 1)]
     assert report.nodes.collect()[0].node == "56:f7:e7:1c:36:1b"
     assert report.rows == 2

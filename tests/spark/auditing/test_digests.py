@@ -44,6 +44,12 @@ def test_command_compares_digests_and_reads_columns_and_files_as_that_of_python(
     found = json.loads(run("audit", tmp_path / "a.csv", "--json").output)["findings"]
     assert [one["check"] for one in found] == ["missing_offsets", "conflicting_messages"]
     (tmp_path / "a.html").write_text("<html>")
+    (tmp_path / "topics" / "messages").mkdir(parents=True)
+    for name in ("messages/0.parquet", "orders.parquet"):
+        pq.write_table(pa.table({"offset": [1]}), tmp_path / "topics" / name)
+    refused = run("audit", tmp_path / "topics", "--offset", "offset")
+    assert refused.exit_code == 1
+    assert "it has the table 'messages' of a job and 'orders.parquet': pass one of them" in refused.output
     refused = run("audit", tmp_path / "a.html")
     assert refused.exit_code == 1
     assert "are not known; pass the format" in refused.output

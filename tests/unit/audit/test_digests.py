@@ -13,7 +13,6 @@ from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 np = pytest.importorskip("numpy")
 digests = pytest.importorskip("msgid.audit._digests")
 facts = pytest.importorskip("msgid.audit.facts")
-lists = pytest.importorskip("msgid.audit._lists")
 runs = pytest.importorskip("msgid.audit._runs")
 
 JUMP = 100
@@ -328,7 +327,7 @@ def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
     made = []
     for scope, counts, gaps in parts:
         counted = [facts.Counted(check, f"{scope} {n}", count, n) for n, (check, count) in enumerate(counts)]
-        ranges = [lists.Gap("offset", f"{scope} {n}", 5, 5 + size, size + 1) for n, size in enumerate(gaps)]
+        ranges = [facts.Gap("offset", f"{scope} {n}", 5, 5 + size, size + 1) for n, size in enumerate(gaps)]
         made.append(facts.part_of(counted, gaps=ranges))
     whole = facts.merged(made, 3)
     assert whole.gap_total == sum(len(gaps) for _, _, gaps in parts)

@@ -13,7 +13,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
-_lists = pytest.importorskip("msgid.audit._lists")
+facts = pytest.importorskip("msgid.audit.facts")
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 KAFKA = {"topic": "topic", "partition": "partition"}
@@ -50,7 +50,7 @@ def test_report_says_that_a_marker_may_be_a_loss():
     """The number of such gaps stands in the text, the JSON and the page."""
     report = audit.audit_table(kafka(transactions()), holes="markers")
     reason = "39 gaps of one offset are a marker or a loss: compare with the queue"
-    assert _lists.NotChecked("missing_offsets", reason) in report.not_checked
+    assert facts.NotChecked("missing_offsets", reason) in report.not_checked
     assert reason in str(report)
     assert {"check": "missing_offsets", "reason": reason} in json.loads(report.to_json())["not_checked"]
     assert reason in report.to_html()
@@ -109,7 +109,7 @@ def test_checks_are_left_out_by_name():
     report = audit.audit_table(table, without=["missing_offsets"])
     assert [one[0] for one in found(report)] == ["duplicate_messages"]
     assert report.gaps == []
-    assert _lists.NotChecked("missing_offsets", "left out by the caller") in report.not_checked
+    assert facts.NotChecked("missing_offsets", "left out by the caller") in report.not_checked
     assert audit.audit_table(table, without="missing_offsets").findings == report.findings
 
 

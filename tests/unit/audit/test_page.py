@@ -10,7 +10,7 @@ from helpers.covering import covering, first_by_default
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
-_lists = pytest.importorskip("msgid.audit._lists")
+facts = pytest.importorskip("msgid.audit.facts")
 clusters = pytest.importorskip("helpers.clusters")
 
 COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
@@ -126,10 +126,10 @@ def test_page_of_a_hostile_table_is_escaped_and_small(character):
         10**15,
         [audit.Finding("missing_offsets", "error", f"{name}{n}", 10**12, name, meaning) for n in range(20_000)],
         [audit.Gap("offset", f"{name}{n}", n, n + 5, 6) for n in range(10_000)],
-        [_lists.LogRow(f"{name}{n}", 9, 0, 10**12, moment, moment, 1, 2, 3, 4) for n in range(10_000)],
-        [_lists.GeneratorRow(name, 1, n, 9, moment, moment, 0, 99, 1) for n in range(10_000)],
-        [_lists.NodeRow(name, "mac", 9, name) for _ in range(10_000)],
-        [_lists.KindRow("v1", name, n) for n in range(10_000)],
+        [facts.LogRow(f"{name}{n}", 9, 0, 10**12, moment, moment, 1, 2, 3, 4) for n in range(10_000)],
+        [facts.GeneratorRow(name, 1, n, 9, moment, moment, 0, 99, 1) for n in range(10_000)],
+        [facts.NodeRow(name, "mac", 9, name) for _ in range(10_000)],
+        [facts.KindRow("v1", name, n) for n in range(10_000)],
         ["note"],
     )
     text = large.to_html()
