@@ -4,39 +4,35 @@ import doctest
 from pathlib import Path
 
 import pytest
+from pyspark.sql import functions as F
 
-import spark_ext
+import spark_ext as ids
 
 pytestmark = pytest.mark.spark
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
 
-def run(name, spark, monkeypatch, folder):
-    """Run the example between the markers of a name, in an empty folder."""
-    monkeypatch.chdir(folder)
+@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
+def test_spark_examples_give_the_shown_results(spark):
+    """A retry with another number of tasks gives each row the same ID, and SQL gives it, too."""
     text = README.read_text()
-    text = text[text.index(f"<!-- {name} -->") :]
+    text = text[text.index("<!-- spark -->") :]
     text = text[: text.index("<!-- end -->")]
-    # Java, unlike Python, stays in the folder in which it started.
-    text = text.replace('"spark-orders"', repr(f"{folder}/orders")).replace('load("', f'load("{folder}/')
-    example = doctest.DocTestParser().get_doctest(text, {"spark": spark, "ids": spark_ext}, "README.md", str(README), 0)
+    example = doctest.DocTestParser().get_doctest(text, {}, "README.md", str(README), 0)
     assert len(example.examples) > 3
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example).failed == 0
 
 
 @pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
-def test_orders_read_again_after_a_failure_are_the_same(spark, tmp_path, monkeypatch):
-    """A job fails after half of its rows; the next run reads other partitions, and every row gets the same ID."""
-    run("orders", spark, monkeypatch, tmp_path)
+def test_table_of_row_ids_is_what_spark_gives(spark):
+    """Spark's row IDs follow from the number of tasks, and the IDs of positions do not."""
 
+    def rows(tasks):
+        orders = spark.range(0, 3, 1, tasks).selectExpr("'orders/0' log", "4286 + id offset", "1795219200 + id at")
+        id = ids.position_id("log", "offset", "at")
+        return orders.select("offset", F.monotonically_increasing_id().alias("row_id"), id.alias("id")).collect()
 
-@pytest.mark.skipif(not README.exists(), reason="the tests run outside the repository")
-def test_messages_of_a_segment_become_a_table(spark, tmp_path, monkeypatch):
-    """A malformed message is a row of the table too."""
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    try:
-        run("messages", spark, monkeypatch, tmp_path)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
+    for one, two in zip(rows(1), rows(2), strict=True):
+        assert one.id == two.id
+        assert f"| {one.offset} | {one.row_id} | {two.row_id} | {one.id} |" in README.read_text()
