@@ -48,8 +48,8 @@ LEFT JOIN msgid_bases b ON b.handler = e.handler AND b.key = e.key AND b.version
 _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
-_MARK: Final = 1
-"""The ``user_version`` of a file that gets its first entry, or has had it."""
+_MARK: Final = "msgid_began"
+"""The empty table in a file that gets its first entry, or has had it."""
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _opened: Final[Counter[tuple[int, int, int]]] = Counter()
 """The number of open connections by process, device and inode; those of other processes are inherited."""
@@ -182,7 +182,7 @@ class SqliteStore(SqlStore):
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
-        self._is_marked = connection.execute("PRAGMA user_version").fetchone() == (_MARK,)
+        self._is_marked = _MARK in tables
         if self._is_marked and not connection.execute("SELECT 1 FROM msgid_heads LIMIT 1").fetchone():
             raise InvalidStore(
                 f"cannot open {self._path}: it has lost its entries. Copy it with its -wal file, or by sqlite3's"
@@ -192,7 +192,8 @@ class SqliteStore(SqlStore):
     def _mark(self) -> None:
         """Write into the file itself, not only into its log, that the store will have entries."""
         if not self._is_marked:
-            self._transact(lambda connection: connection.execute(f"PRAGMA user_version = {_MARK}"), writes=True)
+            create = f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)"
+            self._transact(lambda connection: connection.execute(create), writes=True)
             self._transact(
                 lambda connection: connection.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True
             )

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -87,6 +88,22 @@ def test_file_that_was_copied_without_its_log_is_refused(tmp_path):
     assert [outcome.kind for outcome in handled(SqliteStore(copy), "a", "b")] == ["duplicate"] * 2
     store.close()
     assert handled(SqliteStore(path), "b")[0].kind == "duplicate"
+
+
+def test_store_without_entries_is_opened_again_in_the_file_of_an_application(tmp_path):
+    """The first message failed; the version that the application keeps in its file stays."""
+    path = tmp_path / "application.db"
+    with sqlite3.connect(path) as application:
+        application.execute("PRAGMA user_version = 1")
+        application.execute("CREATE TABLE orders (id)")
+    for _ in range(2):
+        store = SqliteStore(path)
+        with pytest.raises(ZeroDivisionError):
+            Processor(store, lambda state, message, context: 1 / 0, list, name="count").handle(Message("a", "key", ""))
+        store.close()
+    assert handled(SqliteStore(path), "a")[0].kind == "new"
+    assert application.execute("PRAGMA user_version").fetchone() == (1,)
+    application.close()
 
 
 @pytest.mark.skipif(not HAS_ALARM, reason="no SIGALRM")
