@@ -12,7 +12,6 @@ PROGRAMS = TESTS / "programs"
 README = TESTS.parent / "README.md"
 FOLDER = TESTS / "vectors"
 REAL_IDS_FILE = FOLDER / "real_ids.tsv"
-ORDERS_FILE = REAL_IDS_FILE.with_name("orders.csv")
 
 # The origin of an ID in the table -> the kind that `parse` must return.
 _KIND_OF = {
