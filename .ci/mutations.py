@@ -137,7 +137,7 @@ MUTATIONS = [
         ("a stale version is appended", "msgid/processing/memory.py", "newest.version != append.version or any(",
          "any("),
         ("an entry keeps the state after it", "msgid/processing/memory.py",
-         "entry.at, entry.fingerprint, newest.before, entry.outputs", "entry.at, entry.fingerprint, None, entry.outputs"),
+         "entry.at, entry.fingerprint, before, entry.outputs", "entry.at, entry.fingerprint, None, entry.outputs"),
         ("entries of the limit itself are forgotten", "msgid/processing/memory.py", "entry.stored_at < before]",
          "entry.stored_at <= before]"),
         ("a forgotten message is new", "msgid/processing/memory.py",

@@ -124,13 +124,13 @@ class MemoryStore:
         if newest.version != append.version or any(entry.id in entries for entry in append.entries):
             return False
         added: _Entries = {}
+        version, before = newest.version, newest.before
         for entry in append.entries:
-            version = newest.version + 1
-            added[entry.id] = _Stored(
-                version, entry.stored_at, entry.at, entry.fingerprint, newest.before, entry.outputs
-            )
-            newest = _NEW._replace(version=version, before=pack(entry.state))
-        entries.update({**added, None: newest})
+            version += 1
+            added[entry.id] = _Stored(version, entry.stored_at, entry.at, entry.fingerprint, before, entry.outputs)
+            before = pack(entry.state)
+        added[None] = _Stored(version, 0, None, b"", before, None)
+        entries.update(added)
         return True
 
     def _forget(self, handler: str, before: int) -> int:
