@@ -9,7 +9,6 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark_ext._arguments import check_name
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._writers import TableConflict
 
@@ -92,7 +91,6 @@ def check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
         if not.
     """
     for name in partition_by:
-        check_name("partition_by", name)
         if name not in df.columns:
             raise TableConflict(f"partition_by must name columns of the rows, got {name!r}; they have {df.columns}")
         type = plain(df.schema[name].dataType)
@@ -101,10 +99,6 @@ def check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
                 "partition_by must name columns of text, integers, booleans or dates, without a dot at the start of "
                 f"their names, got {name!r} of {type.simpleString()}"
             )
-    if len(set(partition_by)) < len(partition_by):
-        raise TableConflict(f"partition_by must name each column once, got {partition_by}")
-    if partition_by and len(partition_by) == len(df.columns):
-        raise TableConflict(f"partition_by must leave a column for the files, got all: {partition_by}")
 
 
 def checked_partitions(df: DataFrame, partition_by: Iterable[str]) -> DataFrame:

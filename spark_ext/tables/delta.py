@@ -19,7 +19,6 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -33,7 +32,6 @@ from spark_ext.tables._batches import (
     NO_VALUE,
     THREADS,
     CountedRows,
-    MissingRows,
     check_fits,
     check_names,
     check_partitions,
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
     from deltalake import DeltaTable, Schema
     from deltalake.transaction import AddAction
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.tables._writers import Writer
 
@@ -113,7 +111,7 @@ class _Delta(TableFormat):
         table.check(df, log, partition_by)
         if log is not None and table.find(log, writer, batch_id) is not None:
             return False
-        folder, actions = (None, []) if table.has_jar else table.write_files(df, partition_by)
+        actions = [] if table.has_jar else table.write_files(df, partition_by)
 
         def commit() -> bool:
             log = table.open()
@@ -138,17 +136,9 @@ class _Delta(TableFormat):
             return True
 
         try:
-            won = retry(commit, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
+            return retry(commit, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
         except _LookAgain:
             raise OSError(f"cannot commit batch {batch_id} to {path}: other commits came first") from None
-        if not won and folder is not None:
-            table.delete(folder)
-        return won
-
-    def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        table = _Table(SparkSession.active(), path)
-        log = table.open()
-        return log is not None and table.find(log, writer, batch_id) is not None
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
@@ -168,12 +158,11 @@ class _Delta(TableFormat):
                 table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})
                 return
         else:
-            folder, actions = table.write_files(df, partition_by)
+            actions = table.write_files(df, partition_by)
             if log is None and table.create(df, actions, partition_by):
                 return
-            if log is not None and table.commit(df, log, actions, mode, partition_by):
+            if log is not None and table.commit(df, log, actions, mode, partition_by, {}, 0):
                 return
-            table.delete(folder)
         raise OSError(f"cannot commit to {path}: another commit came first")
 
 
@@ -370,24 +359,19 @@ class _Table:
                     raise TableConflict(f"cannot write to {self._path}: {words_of(error, condition)}") from None
             raise
 
-    def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> tuple[str, list[AddAction]]:
-        """Write data files that readers do not see before the commit; return their folder and the actions."""
+    def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> list[AddAction]:
+        """Write data files that readers do not see before the commit; VACUUM deletes those that are not committed."""
         folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
-        rows: Any = checked_partitions(counted.df, partition_by).write
-        if partition_by:
-            rows = rows.partitionBy(*partition_by)
         with settings(self._spark, _AS_DELTA_READS):
-            rows.parquet(f"{self._path}/{folder}")
+            checked_partitions(counted.df, partition_by).write.partitionBy(*partition_by).parquet(
+                f"{self._path}/{folder}"
+            )
         files, base = filesystem(self._path)
         infos = data_files(files, f"{base}/{folder}")
         with ThreadPoolExecutor(THREADS) as pool:
             actions = list(pool.map(lambda info: _add_action(files, base, info), infos))
-        try:
-            counted.check(sum(json.loads(one.stats)["numRecords"] for one in actions), len(actions), self._path)
-        except MissingRows:
-            self.delete(folder)
-            raise
-        return folder, actions
+        counted.check(sum(json.loads(one.stats)["numRecords"] for one in actions), len(actions), self._path)
+        return actions
 
     def commit(
         self,
@@ -396,10 +380,10 @@ class _Table:
         actions: list[AddAction],
         mode: str,
         partition_by: tuple[str, ...],
-        said: dict[str, Any] | None = None,
-        batch_id: int = 0,
+        said: dict[str, Any],
+        batch_id: int,
     ) -> bool:
-        """Commit data files; return False if another commit came first.
+        """Commit data files, and a batch if ``said`` names its writer; return False if another commit came first.
 
         Raises
         ------
@@ -409,9 +393,10 @@ class _Table:
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
-        transactions = None if said is None else [Transaction(said["writer"], batch_id)]
-        own = None if said is None else {key: value for key, value in said.items() if value is not None}
-        properties = CommitProperties(custom_metadata=own, app_transactions=transactions)
+        properties = CommitProperties(
+            custom_metadata={key: value for key, value in said.items() if value is not None},
+            app_transactions=[Transaction(said["writer"], batch_id)] if said else None,
+        )
         before = log.version()
         try:
             log.create_write_transaction(
@@ -423,12 +408,6 @@ class _Table:
                 raise TableConflict(f"cannot write to {self._path}: {error}") from None
             return False
         return True
-
-    def delete(self, folder: str) -> None:
-        """Delete the files of a write that was not committed. Errors are ignored: the table does not have the files."""
-        files, base = filesystem(self._path)
-        with suppress(OSError):
-            files.delete_dir(f"{base}/{folder}")
 
 
 def _uri(path: str) -> str:

@@ -103,10 +103,6 @@ class _Iceberg(TableFormat):
         table.finish(published, writer, batch_id)
         return won
 
-    def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        table = _Table(SparkSession.active(), path)
-        return table.exists() and table.find(writer, batch_id) is not None
-
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(spark, path)
         if not table.exists():

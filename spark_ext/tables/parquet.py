@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
@@ -54,8 +53,6 @@ _FOREIGN: Final = {
     FILE_SINK_LOG: "Spark's own file sink manages it",
     "metadata": "it looks like an Iceberg table",
 }
-_NO_TABLE: Final = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
-"""Spark's errors for a folder without data files."""
 
 
 class _Parquet(TableFormat):
@@ -93,10 +90,6 @@ class _Parquet(TableFormat):
         _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
         return won
 
-    def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        files, base = filesystem(path)
-        return _is_complete(files, f"{base}/writer={writer.name}/batch={batch_id}")
-
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         return _read(spark, path)
 
@@ -107,11 +100,7 @@ class _Parquet(TableFormat):
         files, base = filesystem(path)
         if mode == "error" and _is_interrupted(files, base):
             mode = "overwrite"
-        counted = CountedRows(df)
-        writer = checked_partitions(counted.df, partition_by).write.mode(mode)
-        (writer.partitionBy(*partition_by) if partition_by else writer).parquet(path)
-        infos = data_files(files, base)
-        counted.check(footer_rows(files, infos), len(infos), path)
+        _write(df, path, "", mode, partition_by)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(plain(df.schema).jsonValue()).encode())
 
@@ -260,18 +249,17 @@ def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: 
         if not. The files that the driver sees are deleted.
     """
     counted = CountedRows(batch_df)
-    writer: Any = checked_partitions(counted.df, partition_by).write.mode(mode)
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
+    writer = checked_partitions(counted.df, partition_by).write.mode(mode).partitionBy(*partition_by)
     # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
-    writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}")
+    writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}" if inner else path)
     files, base = filesystem(path)
-    found = data_files(files, f"{base}/{inner}")
+    folder = f"{base}/{inner}".rstrip("/")
+    found = data_files(files, folder)
     try:
         counted.check(footer_rows(files, found), len(found), path)
     except MissingRows:
         with suppress(OSError):
-            files.delete_dir(f"{base}/{inner}")
+            files.delete_dir(folder)
         raise
 
 
@@ -345,13 +333,6 @@ def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
 def _read(spark: SparkSession, path: str) -> DataFrame:
     """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
     recorded = _recorded(path)
-    if recorded:
-        return spark.read.schema(recorded[0]).parquet(literal(path))
-    try:
-        rows = spark.read.parquet(path)
-        _ = rows.schema  # over Connect, Spark looks for the files only now
-    except AnalysisException as error:
-        if error.getCondition() in _NO_TABLE:
-            raise FileNotFoundError(f"cannot read {path}: no batch has been written to it") from None
-        raise
+    rows = spark.read.schema(recorded[0]).parquet(literal(path)) if recorded else spark.read.parquet(path)
+    _ = rows.schema  # over Connect, Spark looks for the files only now
     return rows

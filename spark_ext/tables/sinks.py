@@ -133,20 +133,6 @@ def write_once(
     return False
 
 
-def is_written(
-    batch_df: DataFrame,
-    batch_id: int,
-    path: str | None = None,
-    *,
-    table: str | None = None,
-    format: str = "parquet",
-    app_id: str | None = None,
-) -> bool:
-    """Check whether `write_once` has written a micro-batch; the arguments are those of `write_once`."""
-    known = table_format(format)
-    return known.is_written(batch_id, _place(known, path, table), writer_of(batch_df, app_id))
-
-
 def _place(format: TableFormat, path: str | None, table: str | None) -> str:
     """Return the path of a table, or its name."""
     if (path is None) == (table is None):

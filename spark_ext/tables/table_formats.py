@@ -84,10 +84,6 @@ class TableFormat(ABC):
         """
 
     @abstractmethod
-    def is_written(self, batch_id: int, path: str, writer: Writer) -> bool:
-        """Return whether `write_batch` has written a micro-batch."""
-
-    @abstractmethod
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         """Return the rows of a table."""
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from spark_ext.tables import table_formats
 from spark_ext.tables._writers import TableConflict
-from spark_ext.tables.sinks import is_written, read_table, write_once
+from spark_ext.tables.sinks import read_table, write_once
 from spark_ext.tables.table_formats import TableName, format_of_table, register_table_format
 
 if TYPE_CHECKING:
@@ -63,17 +63,6 @@ class TableFormatTests:
         assert not self._write(_rows(spark, 4, 6), 0, table, "one")
         assert self._ids(spark, table) == [0, 1, 2, 3]
 
-    def test_a_written_batch_is_known(self, spark: SparkSession, table: str) -> None:
-        """`is_written` knows the batches of the writer alone, also of a table that is missing."""
-        rows = _rows(spark, 0, 1)
-
-        def known(number: int, app_id: str = "one") -> bool:
-            return is_written(rows, number, **self._place(table), format=self.format.name, app_id=app_id)
-
-        assert not known(0)
-        assert self._write(rows, 0, table, "one")
-        assert (known(0), known(1), known(0, "two")) == (True, False, False)
-
     def test_a_batch_without_rows_is_a_batch(self, spark: SparkSession, table: str) -> None:
         """It is written once, too, and the table can be read."""
         assert self._write(_rows(spark, 0, 0), 0, table)
@@ -108,7 +97,6 @@ class TableFormatTests:
             self._write(failing, number, table)
         if not first:
             assert self._ids(spark, table) == [0, 1]
-        assert not is_written(_rows(spark, 0, 0), number, **self._place(table), format=self.format.name, app_id="one")
         assert self._write(_rows(spark, 2, 9), number, table)
         assert self._ids(spark, table) == list(range(2 if first else 0, 9))
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import delta, sinks
+from spark_ext.tables import delta
 from spark_ext.tables.table_formats import TableName, table_format
 from spark_ext.testing import TableFormatTests
 
@@ -54,7 +54,6 @@ def test_table_of_many_features_has_each_batch_once(spark):
     assert write(orders(spark, 2), 2, table=table)
     spark.sql(f"DELETE FROM {table} WHERE id = 4")
     assert not write(orders(spark, 2), 2, path=location(spark, table))
-    assert sinks.is_written(orders(spark, 0), 2, table=table, format="delta", app_id="a")
     rows = ids.read_table(spark, table=table)
     assert numbers(rows) == numbers(ids.read_table(spark, location(spark, table))) == [0, 1, 2, 3, 5, 6, 7, 8]
     assert rows.where("day = DATE'2026-01-02' AND source = 'shop' AND k = 1").count() == 8

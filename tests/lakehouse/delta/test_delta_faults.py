@@ -18,7 +18,6 @@ from lakehouse.drivers import ROUNDS, kill_drivers
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import sinks
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
 
@@ -55,7 +54,6 @@ def test_each_feature_alone_is_written_by_both_ways_or_refused(spark, feature):
         except TableConflict:
             if way is spark:
                 raise
-            assert not sinks.is_written(orders(spark, 0), number, path, format="delta", app_id="a")
             wrote = write(orders(spark, number), number, path=path)
         assert wrote
         expected += range(3 * number, 3 * number + 3)

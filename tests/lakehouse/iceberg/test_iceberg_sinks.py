@@ -10,7 +10,7 @@ from lakehouse.drivers import DRIVER_SECONDS, start
 
 import spark_ext as ids
 from spark_ext import TableConflict
-from spark_ext.tables import iceberg, sinks
+from spark_ext.tables import iceberg
 from spark_ext.tables.table_formats import TableName, table_format
 from spark_ext.testing import TableFormatTests
 
@@ -209,7 +209,6 @@ def test_batch_whose_driver_ended_is_known_after_a_compaction(spark, db, monkeyp
         with pytest.raises(ended):
             write(spark.range(2, 4), 1, t)
     maintain(spark, t, expire=False)
-    assert sinks.is_written(spark.range(0), 1, table=t, format="iceberg", app_id="a") is (step == "finish")
     assert write(spark.range(2, 4), 1, t) is (step != "finish")
     assert write(spark.range(4, 6), 2, t)
     assert numbers(read(spark, t)) == list(range(6))
@@ -292,7 +291,6 @@ def test_stream_is_continued_with_other_settings(spark, db, tmp_path):
     def sink(batch_df, batch_id):
         seen.append(ids.write_once(batch_df, batch_id, table=t, format="iceberg"))
         seen.append(ids.write_once(batch_df, batch_id, table=t, format="iceberg"))
-        assert sinks.is_written(batch_df, batch_id, table=t, format="iceberg")
 
     for run in range(2):
         spark.range(3 * run, 3 * run + 3).write.mode("append").parquet(source)

@@ -7,7 +7,9 @@ from uuid import uuid4
 import pytest
 from pyspark.sql.types import StructType
 
+import msgid
 import spark_ext
+from spark_ext.jobs import audit_job, ids_job
 from spark_ext.tables.table_formats import table_format
 from spark_ext.testing import TableFormatTests
 
@@ -50,7 +52,7 @@ class Orc(spark_ext.TableFormat):
         files, folder = self.filesystem(path)
         if mode == "error" and self.is_table(path):
             raise FileExistsError(path)
-        if mode == "overwrite":
+        if mode == "overwrite" and self.is_table(path):
             files.delete_dir(folder)
         self.write_part(df, path, f"rows-{uuid4().hex}")
 
@@ -80,3 +82,40 @@ class TestSmallFormat(TableFormatTests):
     """A format in one class."""
 
     format = Orc()
+
+    @pytest.mark.details
+    def test_jobs_and_audits_use_it(self, spark, tmp_path):
+        """The job `ids` writes it, and the job `audit` reads it."""
+        made = [str(msgid.position_id("log", n, 1_700_000_000)) for n in range(5)]
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "a.csv").write_text("id\n" + "\n".join([*made, "wrong"]) + "\n")
+        ids_job.run(spark, str(tmp_path / "in"), str(tmp_path / "out"), table_format="orc")
+        table = spark_ext.read_table(spark, str(tmp_path / "out" / "ids"))
+        assert {row.id for row in table.collect()} == set(made)
+        assert (tmp_path / "out" / "ids" / "_orc_table").exists()
+        assert "in 5 rows" in str(audit_job.run(spark, str(tmp_path / "out" / "ids"), id="id"))
+
+    def test_a_name_is_passed_to_a_format_that_takes_names(self, spark, table, monkeypatch):
+        """A name takes the place of `path`; `read_table` leaves a name without a format to the catalog."""
+        one = {"format": "orc", "app_id": "a"}
+        with pytest.raises(ValueError, match="`table` must be None for format='orc', whose tables have paths"):
+            spark_ext.write_once(spark.range(1), 0, table="db.t", **one)
+        for wrong in ({}, {"path": table, "table": "db.t"}):
+            with pytest.raises(ValueError, match="one of `path` and `table` must be given, got path="):
+                spark_ext.write_once(spark.range(1), 0, **wrong, **one)
+        monkeypatch.setattr(Orc, "has_names", True)
+        assert spark_ext.write_once(spark.range(3), 0, table=table, **one)
+        assert spark_ext.read_table(spark, table=table, format="orc").count() == 3
+        spark.range(4).createOrReplaceTempView("four")
+        assert spark_ext.read_table(spark, table="four").count() == 4
+
+
+def test_format_that_is_unknown_or_no_format_is_refused(spark, tmp_path):
+    """The error names the known formats; a name is not a format."""
+    says = "format must be one of parquet, delta, iceberg, got 'avro'"
+    with pytest.raises(ValueError, match=says):
+        spark_ext.write_once(spark.range(1), 0, str(tmp_path / "t"), format="avro", app_id="a")
+    with pytest.raises(ValueError, match=says):
+        spark_ext.read_table(spark, str(tmp_path / "t"), "avro")
+    with pytest.raises(TypeError, match="format must be a TableFormat, got 'delta'"):
+        spark_ext.register_table_format("delta")
