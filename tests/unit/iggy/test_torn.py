@@ -112,12 +112,12 @@ def test_messages_after_torn_ones_are_read(layout, split, tmp_path):
 
 @pytest.mark.parametrize("layout", SURE)
 def test_parts_of_a_segment_have_each_message_once(layout, tmp_path):
-    """With an index that is right, cut, ahead of its log, empty, or of other bytes."""
+    """With an index that is right, cut, ahead of its log, empty, of places between records, or of other bytes."""
     frames, offsets = records(layout, seed=1)
     raw, right = b"".join(frames), index_of(frames, layout)
     path = written(tmp_path, raw)
-    noise = random.Random(2).randbytes(500)
-    for index in (right, right[: len(right) // 3], index_of([*frames, raw], layout), b"", bytes(64), noise):
+    noise, between = random.Random(2).randbytes(500), index_of([b"abc", *frames], layout)
+    for index in (right, right[: len(right) // 3], index_of([*frames, raw], layout), b"", bytes(64), noise, between):
         path.with_suffix(".index").write_bytes(index)
         for split in ("200", "900"):
             reader = IggyReader({"path": str(tmp_path), "splitBytes": split})
