@@ -129,15 +129,6 @@ def test_dead_letter_has_the_message_and_the_error(new_store, published):
     assert processor.handle(message("good")).kind == "new"
 
 
-@pytest.mark.parametrize("returned", [{1, 2}, object()])
-def test_state_that_json_cannot_hold_is_the_handlers_failure(returned):
-    """A state of another type goes to the dead-letter output as an error of the handler does."""
-    letters = []
-    processor = Processor(MemoryStore(), lambda *_: returned, print, name="n", dead_letter=letters.append)
-    processor.handle(message("a"))
-    assert "TypeError: cannot write a" in letters[0].error
-
-
 def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, published):
     """A body that cannot be copied, or a state that cannot be read or written, affects only its own message."""
     letters = []
