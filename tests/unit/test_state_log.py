@@ -15,7 +15,6 @@ from spark_ext.streaming._log import (  # noqa: E402
     Log,
     Sizes,
     fixed,
-    newest,
     read_entries,
     written_entries,
 )
@@ -251,13 +250,6 @@ def test_written_entries_are_read_again(rows):
                 assert getattr(again, column).tolist() == getattr(part, column).tolist()
             assert again.data.to_pylist() == part.data.to_pylist()
             assert again.payloads().tobytes() == b"".join(part.data.to_pylist())
-
-
-def test_newest_entries_replace_older_ones_of_the_same_hash():
-    """Also among hashes that share their first half."""
-    old, new = entries(((1, n), 1, b"old") for n in range(4)), entries([((1, 3), 2, b"new"), ((1, 0), 3, b"new")])
-    assert listed(newest([old, new])) == {(1, 0): (3, b"new"), (1, 1): (1, b"old"), (1, 2): (1, b"old"),
-                                          (1, 3): (2, b"new")}  # fmt: skip
 
 
 def test_a_missing_value_is_a_damaged_checkpoint():

@@ -17,7 +17,6 @@ from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
-from msgid.processing._flow import TEXT_LIMIT, check_text
 from msgid.processing._json import text
 from spark_ext.streaming._packing import Prepared, written_rows
 
@@ -28,8 +27,7 @@ CONTROL: Final = 6
 """The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
-NOT_UTF8: Final = "a column has text that is not UTF-8"
-FAR_TIME: Final = "a column has a time outside the years 1 to 9999"
+UNREADABLE: Final = "a column has text that is not UTF-8, or a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
 HEAD_BYTES: Final = _NOW.itemsize
@@ -68,7 +66,6 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
         buckets, keys, raw_ids, raw_times, raw_reasons, now = batch.columns[:CONTROL]
         given = [column.cast(in_utc(column.type)) for column in batch.columns[CONTROL:]]
         ids, times = _known(raw_ids, raw_times)
-        raw_reasons = _too_long("id", ids, _too_long("key", keys, raw_reasons))
         reasons, texts = _malformed(given, raw_reasons, names, body)
         columns = [keys, ids, times, reasons, texts, *(given[place] for place in body)]
         rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
@@ -188,21 +185,6 @@ def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pa.array([_identity(value) for value in ids.to_pylist()], pa.string()), times
 
 
-def _too_long(name: str, texts: pa.Array, reasons: pa.Array) -> pa.Array:
-    """Return the reasons with those of keys or IDs that `msgid.processing` refuses as well."""
-    length, has_nul = pc.binary_length(texts), pc.match_substring(texts, "\0")
-    bad = pc.fill_null(pc.or_(pc.greater(length, TEXT_LIMIT), has_nul), False).to_numpy(zero_copy_only=False)
-    if not bad.any():
-        return reasons
-    known = reasons.to_pylist()
-    for row in np.flatnonzero(bad).tolist():
-        try:
-            check_text(name, texts[row].as_py())
-        except ValueError as error:
-            known[row] = known[row] or str(error)
-    return pa.array(known, pa.string())
-
-
 def _identity(value: str | bytes | None) -> str | None:
     try:
         return identity(value) if value else None
@@ -217,48 +199,37 @@ def _malformed(
 
     A row gets a reason if Python cannot represent one of the values of its body. `_shown` writes that value.
     """
-    problems = [_unreadable(columns[place]) for place in body]
     bad = reasons.is_valid().to_numpy(zero_copy_only=False)
-    rows = sorted({*np.flatnonzero(bad).tolist(), *(row for found in problems for row in found)})
+    rows = {*np.flatnonzero(bad).tolist(), *(row for place in body for row in _unreadable(columns[place]))}
     if not rows:
         return reasons, pa.nulls(len(reasons), pa.string())
     words = reasons.to_pylist()
     texts: list[str | None] = [None] * len(words)
     for row in rows:
         texts[row] = input_text({name: _shown(column[row]) for name, column in zip(names, columns, strict=True)})
-        words[row] = words[row] or next(found[row] for found in problems if row in found)
+        words[row] = words[row] or UNREADABLE
     return pa.array(words, pa.string()), pa.array(texts, pa.string())
 
 
-def _unreadable(column: pa.Array) -> dict[int, str]:
-    """Return the rows whose values Python cannot represent, each with the reason."""
+def _unreadable(column: pa.Array, first: int = 0) -> list[int]:
+    """Return the rows whose values Python cannot represent; they are counted from ``first``."""
     try:
         # Python reads text that Arrow finds valid, and any number.
         if pa.types.is_nested(column.type) or pa.types.is_temporal(column.type):
             column.to_pylist()
         else:
             column.validate(full=True)
-    except (UnicodeDecodeError, OverflowError, ValueError):
-        reasons = ((row, _why_unreadable(value)) for row, value in enumerate(column))
-        return {row: reason for row, reason in reasons if reason is not None}
-    return {}
-
-
-def _why_unreadable(value: pa.Scalar) -> str | None:
-    try:
-        value.as_py()
-    except UnicodeDecodeError:
-        return NOT_UTF8
     except (OverflowError, ValueError):
-        return FAR_TIME
-    return None
+        half = len(column) // 2
+        return [*_unreadable(column[:half], first), *_unreadable(column[half:], first + half)] if half else [first]
+    return []
 
 
 def _shown(value: pa.Scalar) -> Any:
     """Return a value for the JSON of a malformed row: bytes for text that is not UTF-8, a number for a far time."""
     try:
         return value.as_py()
-    except (UnicodeDecodeError, OverflowError, ValueError):
+    except (OverflowError, ValueError):
         if pa.types.is_struct(value.type):
             return {name: _shown(part) for name, part in value.items()}
         if pa.types.is_map(value.type):

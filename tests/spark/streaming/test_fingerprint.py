@@ -131,23 +131,6 @@ def test_fingerprints_of_floats_do_not_depend_on_java(spark):
     assert list(spark.range(1).select(*columns).first()) == list(values.values())
 
 
-def python_values(spark, pairs):
-    """Return both sides of each pair as Python has them; None for a pair whose type PySpark cannot collect."""
-    sides = [[F.expr("NULL" if side == "void" else side) for side in pair] for pair in pairs]
-    can = [not any(word in pair[0] for word in ("MONTH", "make_interval", "-04:00", "map(array")) for pair in pairs]
-    columns = [column.alias(f"c{n}{m}") for n, pair in enumerate(sides) for m, column in enumerate(pair) if can[n]]
-    found = iter(spark.range(1).select(*columns).first())
-    return [(next(found), next(found)) if one else None for one in can]
-
-
-def test_values_are_equal_in_python_if_and_only_if_their_columns_are(spark):
-    """`msgid._contents.fingerprint` decides as the columns do, about the same values of Spark."""
-    pairs = [*EQUAL, *DIFFERENT]
-    for pair, values in zip(pairs, python_values(spark, pairs), strict=True):
-        if values is not None:
-            assert (contents.fingerprint(values[0]) == contents.fingerprint(values[1])) == (pair in EQUAL), pair
-
-
 NUMBERS = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.BinaryType())])
 TYPES = {
     "d": T.DoubleType(),

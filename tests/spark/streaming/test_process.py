@@ -103,7 +103,7 @@ def test_process_of_a_forgotten_message_is_too_late(spark, rocksdb, tmp_path):
     put(tmp_path / "in", "1.json", made[:3])
     handle(spark, tmp_path, retention=timedelta(milliseconds=1))
     put(tmp_path / "in", "2.json", [made[3]])
-    handle(spark, tmp_path, retention=timedelta(milliseconds=1))  # its timers find the first ones' time passed
+    handle(spark, tmp_path, retention=timedelta(milliseconds=1))
     put(tmp_path / "in", "3.json", [made[0]])
     rows = handle(spark, tmp_path, retention=timedelta(milliseconds=1))
     (late,) = [row for row in rows if row.kind == "too late"]
@@ -204,12 +204,3 @@ def test_process_of_a_killed_executor_gives_the_undisturbed_table(spark, tmp_pat
     assert not run_killed(tmp_path, {"query": None}, master="local-cluster[2,1,1024]", ends_executor=True)
     assert (tmp_path / "query" / "ended").exists()
     assert_undisturbed(spark, tmp_path / "query", batches)
-
-
-@pytest.mark.details
-def test_process_with_available_now_ends_by_itself(spark, rocksdb, tmp_path):
-    """With Spark's default settings, the query has one micro-batch for its rows, and at most one without rows."""
-    put(tmp_path / "in", "1.json", shots(6))
-    handle(spark, tmp_path, retention=timedelta(milliseconds=1))
-    batches = [file for file in (tmp_path / "checkpoint" / "commits").iterdir() if file.name.isdigit()]
-    assert len(batches) <= 2

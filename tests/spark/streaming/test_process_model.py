@@ -1,7 +1,6 @@
 """`process` against a plain model: random batches, spellings, restarts, retentions and failing handlers."""
 
 import json
-from datetime import timedelta
 
 import pytest
 from helpers.buckets import Checkpoint, run_batch, small_log
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid.ids._bytes import identity
-from msgid.processing import MemoryStore, Message, Processor, dumps, loads, run
+from msgid.processing import Message, run
 from msgid.processing.context import fingerprint
 from spark_ext.streaming._log import Sizes
 from spark_ext.streaming._processing import operator
@@ -175,71 +174,3 @@ def test_process_on_random_batches_agrees_with_the_model(sizes, batches, remembe
 def test_process_on_many_random_batches_agrees_with_the_model(sizes, batches, remember_ms):
     """The same with longer histories."""
     check(batches, remember_ms)
-
-
-@settings(max_examples=40)
-@given(data=st.data())
-def test_process_on_a_small_log_agrees_with_the_processor(data):
-    """Pages of a few entries hold every message: kinds and outputs are those of `Processor`, late messages included."""
-    changed = pytest.MonkeyPatch()
-    try:
-        small_log(changed, Sizes(page=data.draw(st.sampled_from([64, 1 << 10])), recent=data.draw(st.integers(1, 4))))
-        steps = st.sampled_from([0, 1000, 3000])
-        keep_outputs = data.draw(st.booleans())
-        checkpoint, now_ms, letters = Checkpoint(), START * 1000, []
-        processor = Processor(
-            MemoryStore(remember=timedelta(seconds=10)),
-            add,
-            list,
-            dumps=dumps,
-            loads=loads,
-            attempts=1,
-            keep_outputs=keep_outputs,
-            dead_letter=letters.append,
-            clock=lambda: now_ms * 1_000_000,
-        )
-        # A failing message, and two contents of one ID.
-        amounts = st.sampled_from([0, 0, 0, 1, -1])
-        batches = st.lists(st.tuples(st.integers(0, 60), amounts), max_size=30)
-        for batch in data.draw(st.lists(batches, max_size=8)):
-            now_ms += data.draw(steps)
-            processor.forget((now_ms - RETENTION_MS) * 1000)
-            lines = [
-                (
-                    str(msgid.position_id("pages", n, START + n)),
-                    f"key {n % 7 % 3}",
-                    n + more if more >= 0 else -1,
-                    b"\x00",
-                    None,
-                )
-                for n, more in batch
-            ]
-            rows = run_batch(
-                checkpoint,
-                add,
-                lines,
-                now_ms,
-                keep_outputs=keep_outputs,
-                retention_ms=RETENTION_MS,
-                remember_ms=10_000,
-            )
-            expected = []
-            arrivals = [Message(id, key, {"amount": amount, "raw": raw}) for id, key, amount, raw, _ in lines]
-            for message in sorted(arrivals, key=in_time):
-                id, key = message.id, message.key
-                # Spark does not compare bodies: they may have columns that differ at each delivery. `Processor` does
-                # not compare those that JSON cannot represent.
-                outcome = processor.handle(message._replace(body={**message.body, "place": object()}))
-                if outcome.error is not None:
-                    expected.append((outcome.kind, key, id, None, None, None))
-                for output in outcome.outputs:
-                    body = dumps(output.body).decode()
-                    expected.append((outcome.kind, key, output.input_id, output.number, output.topic, body))
-            found = [
-                (row.kind, row.key, row.input_id, *rest)
-                for row in rows
-                for rest in [(row.number, row.topic, row.body) if row.kind in HANDLED else (None, None, None)]
-            ]
-            assert sorted(found, key=repr) == sorted(expected, key=repr)
-    finally:
-        changed.undo()

@@ -73,7 +73,7 @@ def test_packed_row_with_text_that_is_not_utf8_is_malformed(nested):
     assert [message.id for message in rows] == [V1[0], V1[2]]
     assert [message.values[1] for message in rows] == ([["a"], ["b"]] if nested else ["a", "b"])
     assert [(id, json.loads(body)["raw"], reason) for id, body, reason in malformed] == [
-        (V1[1], [{"$bytes": "/w=="}] if nested else {"$bytes": "/w=="}, packing.NOT_UTF8)
+        (V1[1], [{"$bytes": "/w=="}] if nested else {"$bytes": "/w=="}, packing.UNREADABLE)
     ]
 
 

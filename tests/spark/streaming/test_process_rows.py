@@ -123,29 +123,6 @@ def test_process_malformed_time_under_ansi_is_a_malformed_row(rows):
 
 
 @pytest.mark.details
-def test_process_message_dated_2099_closes_nothing(spark, rocksdb, tmp_path):
-    """After its entry is forgotten, messages of any date and of none are handled as new."""
-    batches = [[line("a-1", when=FUTURE)], [line("a-2", "other")], [line(V0), line(V1), line("a-3", when="1970-01-01")]]
-    rows = run(spark, tmp_path, echo, *batches, timestamp="when", retention=timedelta(milliseconds=1))
-    assert {row.kind for row in rows} == {"new"}
-    assert {json.loads(row.body)["count"] for row in rows if row.key == "1"} == {0, 1, 2, 3}
-
-
-@pytest.mark.details
-def test_process_after_a_code_change_reports_changed_outputs(spark, rocksdb, tmp_path):
-    """A redelivered message gets no second body under the same ID; and from kept outputs it gets the first body."""
-    run(spark, tmp_path, later, [line("a-1")])
-    run(spark, tmp_path, echo, [line("a-2")], keep_outputs=True)
-    rows = run(spark, tmp_path, other, [line("a-1"), line("a-2"), line("a-3")])
-    first = {row.input_id: (row.id, row.body) for row in rows if row.kind == "new"}
-    (changed,) = [row for row in rows if row.kind == "changed"]
-    assert (changed.input_id, changed.id) == ("a-1", None)
-    assert "gives other outputs than the first time" in changed.reason
-    assert [(row.id, row.body) for row in rows if row.kind == "duplicate"] == [first["a-2"]]
-    assert first["a-3"][1] == '"changed"'
-
-
-@pytest.mark.details
 def test_process_with_another_number_of_buckets_is_refused(spark, rocksdb, tmp_path):
     """The number is part of the checkpoint, also if the messages are in buckets that both numbers have."""
     run(spark, tmp_path, echo, [line("a-1")], buckets=4)

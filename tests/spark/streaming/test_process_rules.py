@@ -63,31 +63,6 @@ async def cancelled(state, message, context):
     raise asyncio.CancelledError("stopped")
 
 
-BODIES = {
-    "the same": ({"a": 1, "b": [2]}, {"a": 1, "b": [2]}),
-    "names in another order": ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}),
-    "a map in another order": ({1: "x", 2: "y"}, {2: "y", 1: "x"}),
-    "a list in another order": ([1, 2], [2, 1]),
-    "another value": ({"a": 1}, {"a": 2}),
-    "text for a number": ({"a": 1}, {"a": "1"}),
-}
-
-
-@pytest.mark.parametrize("case", BODIES)
-def test_outputs_are_compared_as_by_the_processor(case):
-    """One fingerprint of outputs: the order of names does not matter, the order of a list does."""
-    first, second = BODIES[case]
-    checkpoint, store, letters = Checkpoint(), MemoryStore(), []
-    kinds = []
-    for body in (first, second):
-        [row] = run_batch(checkpoint, publish(body), LINES, 1)
-        processor = Processor(store, publish(body), list, name="rules", attempts=1, dead_letter=letters.append)
-        kinds.append((row.kind, processor.handle(Message(ID, "a", {"amount": 1, "raw": b""})).kind))
-    assert kinds[0] == ("new", "new")
-    assert kinds[1] in (("duplicate", "duplicate"), ("changed", "changed"))
-    assert (kinds[1][0] == "duplicate") == (("order" in case and "list" not in case) or case == "the same")
-
-
 @pytest.mark.parametrize(
     ("handler", "reason"),
     [
@@ -147,8 +122,8 @@ def counted(state, message, context):
     return state
 
 
-KEYS = ["a", "b", "", "k" * 1000, "k" * 1001, "\u00e9" * 500, "\u00e9" * 501, "n\0l"]
-IDS = [ID, ID.lower(), "7F0000010000238F000000000001E240", "007f0000010000238f000000000001e240", "i" * 1000, "i" * 1001]
+KEYS = ["a", "b", "", "k" * 1000, "\u00e9" * 500]
+IDS = [ID, ID.lower(), "7F0000010000238F000000000001E240", "007f0000010000238f000000000001e240", "i" * 1000]
 MESSAGES = st.tuples(st.sampled_from(IDS), st.sampled_from(KEYS), st.integers(0, 7))
 
 
@@ -196,7 +171,8 @@ def processed(processor_class, batches):
         for id, key, amount in batch:
             letters.clear()
             try:
-                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b""}))
+                # `process` does not compare bodies, and a processor compares those alone that JSON can represent.
+                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b"", "other": object()}))
                 outcome = asyncio.run(outcome) if inspect.isawaitable(outcome) else outcome
             except (SystemExit, asyncio.CancelledError, Panic) as error:  # ends `handle`; on Spark it is a failed row
                 assert not letters
