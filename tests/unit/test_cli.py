@@ -260,7 +260,6 @@ def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_the_script_of_a_shell(shell):
-    """The script calls the command, which prints the possible completions."""
     if shell == "bash" and shutil.which("bash") is None:
         pytest.skip("needs bash")
     assert f"_MSGID_COMPLETE={shell}_complete" in run("completion", shell)[1]

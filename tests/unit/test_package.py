@@ -117,7 +117,6 @@ EXAMPLES = [example for example in examples(MODULES, {}) if example.examples]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_examples_in_docstrings_give_what_they_show(example):
-    """Each example in a docstring gives the shown result."""
     run_example(example, doctest.IGNORE_EXCEPTION_DETAIL)
 
 

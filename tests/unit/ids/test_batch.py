@@ -83,7 +83,6 @@ def test_in_of_an_id_looks_at_its_fields(msgid, first, count, step):
 
 
 def test_batch_of_the_largest_size_costs_nothing_until_written(msgid):
-    """A batch of the maximum size is made, measured and indexed at once."""
     batch = batch_of(msgid, 2**32, first=7)
     assert batch[0].sequence == 7
     assert batch[-1].sequence == 6

@@ -131,7 +131,6 @@ def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
 
 
 def test_containers_alike_in_node_and_pid_mint_different_ids():
-    """8 processes with the same node, pid and second, as in containers, make 10 000 different IDs each."""
     program = (
         "import msgid; g = msgid.Generator(node='02:42:ac:11:00:02', pid=1, clock=lambda: 1.7e9);"
         "print('\\n'.join(g.generate_hex() for _ in range(10_000)))"

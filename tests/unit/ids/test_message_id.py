@@ -34,7 +34,6 @@ def test_from_fields_of_any_values_keeps_them(msgid, node, pid, seconds, sequenc
 
 @given(message_ids)
 def test_body_and_uuid_of_an_id_make_it_again(msgid, id):
-    """The 16 bytes after the version byte, as bytes or as a UUID, give the same ID again."""
     assert id.body == bytes(id)[1:] == id.uuid.bytes
     assert msgid.MessageId.from_body(id.body) == msgid.MessageId.from_uuid(id.uuid) == id
 
@@ -122,7 +121,6 @@ def test_attribute_of_an_id_cannot_be_changed(msgid, kind):
 
 
 def test_format_of_an_id_is_its_text(msgid):
-    """In an f-string an ID is its text, padded to a given width."""
     value = msgid.MessageId(TEXT)
     assert f"{value}" == TEXT
     assert f"{value:>40}" == " " * 6 + TEXT

@@ -46,5 +46,4 @@ def test_source_with_one_other_number_does_not_use_the_core(monkeypatch):
 
 @pytest.mark.skipif(_native.native is None, reason="the compiled core is not there, or not wanted")
 def test_core_repeats_every_number():
-    """The compiled core has exactly the numbers that Python compares."""
     assert _native.native.LAYOUT == NUMBERS

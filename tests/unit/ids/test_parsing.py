@@ -167,7 +167,6 @@ def test_translate_v0_of_a_version_0_id_loses_nothing(msgid, id):
 
 @given(message_ids)
 def test_translate_v0_of_version_1_raises_invalid_message_id(msgid, id):
-    """A version-1 ID already contains its version byte."""
     with pytest.raises(msgid.InvalidMessageId, match="must be of version 0, got version 1"):
         msgid.translate_v0(str(id))
 
@@ -245,7 +244,6 @@ def test_reader_says_where_it_is_defined(msgid, name):
 
 
 def test_error_of_an_invalid_id_pickles_with_its_parts(msgid):
-    """The error is equal after pickling between processes."""
     with pytest.raises(msgid.InvalidMessageId) as caught:
         msgid.parse("xyz")
     again = pickle.loads(pickle.dumps(caught.value))

@@ -43,7 +43,6 @@ def test_union_of_the_kinds_takes_the_one_that_parse_says(msgid, text):
     [("xyz", "3 characters"), (BROKER, "id must be a MessageId, got .* of kind v0-broker-offset"), (1, "got int")],
 )
 def test_field_given_an_invalid_id_raises_validation_error(msgid, given, message):
-    """Pydantic raises its own error, which contains the reason."""
     with pytest.raises(pydantic.ValidationError, match=message):
         model_of(msgid)(id=given)
 

@@ -148,7 +148,6 @@ def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
     ],
 )
 def test_text_that_other_libraries_refuse_is_invalid(msgid, text):
-    """Wrong lengths and digits from other libraries' tests are rejected."""
     assert not msgid.is_valid(text)
 
 

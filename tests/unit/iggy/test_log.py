@@ -34,7 +34,6 @@ def test_log_read_in_chunks_of_any_size_gives_the_same_messages(messages, chunk,
 
 
 def test_log_of_many_messages_takes_constant_memory():
-    """Reading 64 MB of messages takes only a few MB of memory."""
     large = iggy.encode(Message.new(bytes(8_000), id=1, layout="m45"), "m45")
 
     class Endless(io.RawIOBase):

@@ -84,7 +84,6 @@ def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, ra
 
 
 def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
-    """A length field of 4 GB in a message of 50 bytes does not allocate memory."""
     raws = (framed(headers_length=HUGE), framed(payload_length=HUGE))
     iggy.decode_table(raws[0])  # imports the modules that it needs
     tracemalloc.start()

@@ -53,7 +53,6 @@ def test_run_leaves_the_callers_state_and_message_as_they_are():
 
 
 def test_publish_copies_the_body():
-    """A change of a body after `publish` does not change the output."""
     context = Context(Message(V1, "key", None))
     body = {"sizes": [1, (2, 3)]}
     context.publish(body)

@@ -470,7 +470,6 @@ def test_cleaner_of_a_malformed_segment_keeps_it(tmp_path, damage, reason):
 
 @pytest.mark.parametrize("layout", [name for name, facts in iggy.LAYOUTS.items() if facts.checksum])
 def test_cleaner_of_every_layout_finds_it_by_checksum(tmp_path, layout):
-    """The cleaner detects each layout by checksum, also several in one folder after an upgrade of the server."""
     put(tmp_path, 0, log(0))
     put(tmp_path, 2, log(2, layout=layout))
     put(tmp_path, 4, log(4, layout=layout))
