@@ -22,7 +22,6 @@ NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of Spark's folder for NULL."""
 THREADS: Final = 8
 """The number of footers that are read at once."""
-_ROWS: Final = "rows"
 
 
 def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, place: tuple[str, ...] = ()) -> Any:
@@ -150,7 +149,7 @@ class CountedRows:
 
     def __init__(self, df: DataFrame) -> None:
         self._observation = Observation()
-        self.df = df.observe(self._observation, F.count(F.lit(1)).alias(_ROWS))
+        self.df = df.observe(self._observation, F.count(F.lit(1)).alias("rows"))
         """The rows, which an action counts; only the first one."""
 
     def check(self, seen: int, files: int, path: str) -> None:
@@ -170,7 +169,7 @@ class CountedRows:
         MissingRows
             if they differ.
         """
-        written = self._observation.get.get(_ROWS)
+        written = self._observation.get.get("rows")
         if written in (None, seen):
             return
         raise MissingRows(

@@ -45,8 +45,6 @@ _SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "change
 """Iceberg takes a last part of such a name for a version of the table that the other parts name."""
 _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
-_BATCH_ID: Final = "snapshot-property.wap.id"
-"""The option that names the ID of a batch in its snapshot, where ``cherrypick_snapshot`` looks for it."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
 _KEPT: Final = 16
@@ -321,8 +319,9 @@ class _Table:
         self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version}")
 
     def _append(self, rows: DataFrame, branch: str, id: str) -> None:
-        # Not with the option "branch": Iceberg 1.11 ignores it in a write, and writes to the table itself.
-        writer = rows.writeTo(f"{self.sql_name}.`branch_{branch}`").option(_BATCH_ID, id)
+        # Not with the option "branch": Iceberg 1.11 ignores it in a write, and writes to the table itself. The other
+        # option names the ID of a batch in its snapshot, where `cherrypick_snapshot` looks for it.
+        writer = rows.writeTo(f"{self.sql_name}.`branch_{branch}`").option("snapshot-property.wap.id", id)
         try:
             retry(writer.append, is_lost_commit, _DELAYS)
         except AnalysisException as error:
