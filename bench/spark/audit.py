@@ -51,7 +51,7 @@ def messages(spark: SparkSession, rows: int, logs: int, folder: str) -> DataFram
     number = F.col("id")
     generator, sequence = number % 16, F.floor(number / 16).cast("bigint")
     digits = [
-        F.lit("0100163E0000"), F.substring(F.hex(generator.bitwiseOR(1 << 8)), 2, 2), F.lit("0001"),
+        F.lit("0100163E0001"), F.substring(F.hex(generator.bitwiseOR(1 << 8)), 2, 2), F.lit("0001"),
         F.substring(F.hex((F.lit(START - 1_609_459_200) + F.floor(number / 1000)).bitwiseOR(1 << 36)), 3, 8),
         F.substring(F.hex(sequence.bitwiseOR(1 << 36)), 3, 8),
     ]  # fmt: skip

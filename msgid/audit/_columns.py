@@ -219,50 +219,39 @@ def named_by_error(name: str, kind: object) -> ValueError:
     )
 
 
-def sources(columns: list[pa.ChunkedArray], count: int, prefix: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return for each row the place of its log in a sorted list of the logs' names; -1 if a part is NULL."""
-    import numpy as np
+def sources(
+    columns: list[pa.ChunkedArray], life: pa.ChunkedArray | None, count: int, prefix: str
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Return for each row the place of its log in a sorted list of the logs' names; -1 if a part is NULL.
 
-    if not columns:
-        return np.zeros(count, np.int64), [LOG]
-    texts: list[str | None] = []
-    for parts in zip(*(_texts(column) for column in columns), strict=True):
-        texts.append(None if None in parts else prefix + "/".join(part for part in parts if part is not None))
-    names = sorted({text for text in texts if text is not None})
-    places = {name: place for place, name in enumerate(names)}
-    return np.array([-1 if text is None else places[text] for text in texts], np.int64), names
-
-
-def with_lives(log: NDArray[np.int64], names: list[str], life: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the places of the rows' logs, and their names, in which each life of a log is a log of its own.
-
-    Args:
-        log: The place of each row's log; -1 if the row does not have one.
-        names: The names of the logs.
-        life: The column that names the life.
+    Each life of a log is a log of its own; rows whose life is NULL have the name of the log alone.
     """
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    place, values = _factorized(life)
-    pairs, codes = np.unique(np.stack([log, place]), axis=1, return_inverse=True)
-    named = [
-        "" if of < 0 else names[of] if at < 0 else f"{names[of]}@{_text(values[at])}" for of, at in pairs.T.tolist()
-    ]
-    ordered = sorted({name for name, of in zip(named, pairs[0].tolist(), strict=True) if of >= 0})
-    at = {name: place for place, name in enumerate(ordered)}
-    places = [at[name] if of >= 0 else -1 for name, of in zip(named, pairs[0].tolist(), strict=True)]
-    return np.array(places, np.int64)[codes.reshape(-1)] if places else log, ordered
+    if not columns and life is None:
+        return np.zeros(count, np.int64), [LOG]
+    text = pa.large_string()
+    slash, none, at = (pa.scalar(one, text) for one in ("/", "", "@"))
+    parts = [_texts(column) for column in columns] or [pa.chunked_array([pa.repeat(pa.scalar(LOG, text), count)])]
+    name = pc.binary_join_element_wise(pa.scalar(prefix, text), pc.binary_join_element_wise(*parts, slash), none)
+    if life is not None:
+        suffix = pc.fill_null(pc.binary_join_element_wise(at, _texts(life), none), "")
+        name = pc.binary_join_element_wise(name, suffix, none)
+    codes, names = _factorized(name)
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return np.append(np.argsort(order), -1).astype(np.int64)[codes], [names[one] for one in order]
 
 
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    return [None if value is None else _text(value) for value in column.to_pylist()]
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values of a column as text, as Spark writes them; bytes that are not UTF-8 become U+FFFD."""
+    import pyarrow as pa
 
-
-def _text(value: Any) -> str:
-    """Return a value as text, as Spark writes it."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if not (_is_text(column.type) or pa.types.is_null(column.type)) and "binary" in str(column.type):
+        values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
+        return pa.chunked_array([pa.array(values, pa.large_string())])
+    return column.cast(pa.large_string())
 
 
 def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:

@@ -18,7 +18,6 @@ from msgid.audit._columns import (
     offsets,
     plain_column,
     sources,
-    with_lives,
 )
 from msgid.audit._ids import Ids, id_facts
 from msgid.audit._logs import LogRows, log_facts
@@ -180,9 +179,8 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     if columns.offset is not None:
         for name in (*columns.source, *([] if columns.life is None else [columns.life])):
             check_named_by(name, column(name).type)
-        log, names = sources([column(name) for name in columns.source], table.num_rows, columns.prefix)
-        if columns.life is not None:
-            log, names = with_lives(log, names, column(columns.life))
+        life = None if columns.life is None else column(columns.life)
+        log, names = sources([column(name) for name in columns.source], life, table.num_rows, columns.prefix)
         places = Places(log, names, *offsets(column(columns.offset)))
     return Rows(
         table.num_rows,

@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from helpers.commands import invoke
 
 import msgid
 import msgid.audit
@@ -380,31 +379,29 @@ def test_file_that_is_missing_or_not_a_table_is_an_error(tmp_path):
 
 def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     """A pipeline stops on findings of the severity that --fail-on names, and not on others."""
-    pytest.importorskip("click")
     path = tmp_path / "ids.txt"
     path.write_text("\n".join([*ids((1, 1), (1, 5)), V1, V1, V1, "x"]) + "\n")
 
     def run(*arguments):
-        command = [sys.executable, "-m", "msgid", "audit", str(path), *arguments]
-        return subprocess.run(command, capture_output=True, text=True)
+        return invoke(["audit", str(path), *arguments])
 
-    assert run().returncode == 0
+    assert run().exit_code == 0
     failed = run("--fail-on", "error", "--json", "--report", str(tmp_path / "audit.html"))
-    assert failed.returncode == 3
+    assert failed.exit_code == 3
     assert failed.stderr == "audit failed: 1 finding of severity error: 2 duplicate_ids in table\n"
     assert json.loads(failed.stdout)["rows"] == 6
     assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
     warned = run("--fail-on", "warning")
-    assert warned.returncode == 3
+    assert warned.exit_code == 3
     largest = "2 duplicate_ids in table, 3 missing_sequences in 56:f7:e7:1c:36:1b/7, 1 malformed_ids in table"
     assert warned.stderr == f"audit failed: 3 findings of severity warning or above: {largest}\n"
     path.write_text(V1 + "\n")
-    assert run("--fail-on", "warning").returncode == 0
+    assert run("--fail-on", "warning").exit_code == 0
     unwritten = run("--report", str(tmp_path / "no" / "audit.html"))
-    assert (unwritten.returncode, unwritten.stderr.count("\n")) == (1, 1)
+    assert (unwritten.exit_code, unwritten.stderr.count("\n")) == (1, 1)
     assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
-    assert (missing.returncode, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
+    assert (missing.exit_code, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
 
 
 def test_tables_of_other_libraries_have_the_report_of_arrow():
