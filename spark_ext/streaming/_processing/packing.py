@@ -30,7 +30,6 @@ NO_TIME: Final = -(1 << 63)
 UNREADABLE: Final = "a column has text that is not UTF-8, or a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
-HEAD_BYTES: Final = _NOW.itemsize
 _KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
 """The columns of packed rows, and the first one of the body."""
 
