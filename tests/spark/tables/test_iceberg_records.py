@@ -325,3 +325,21 @@ def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(mon
     assert lake.rows == ["msgid/a/0/"]
     lake.properties["msgid.batch/a/0/"] = ""  # what the error says
     assert not iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["recorded", "published"])
+def test_driver_that_is_overtaken_before_it_publishes_does_not_report_the_batch(monkeypatch, ends):
+    """Iceberg refuses its snapshot, and the rows in the table are those of the other driver."""
+    lake, steps, df = Lake(), [], SimpleNamespace(sparkSession=None)
+
+    def disturb(table, step):
+        steps.append(step)
+        if step == "publish" and steps.count(step) == 1:
+            with suppress(Killed):
+                assert iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+        elif step == "publish: done" and steps.count(step) == 1 and not ends:
+            raise Killed
+
+    monkeypatch.setattr(iceberg, "_Table", table_of(lake, disturb))
+    assert not iceberg.FORMAT.write_batch(df, 0, "lake.db.t", WRITER, (), None)
+    assert lake.rows == ["msgid/a/0/"]
