@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msgid._validate import INT64_MAX, integer
-from spark_ext._arguments import check_dataframe
+from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._private import running_plan
 from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
@@ -114,6 +114,8 @@ def write_once(
     place = _place(known, path, table)
     if isinstance(partition_by, str):
         raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
+    for name in partition_by:
+        check_name("partition_by", name)
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
     plan, key = running_plan(batch_df), (format, str(place), writer.name)
