@@ -4,10 +4,28 @@ import ipaddress
 import uuid
 from datetime import datetime, timezone
 
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import msgid
 from msgid import danube, iggy, layout
+
+
+def many(strategy, count):
+    """Return many values of a strategy, for the rows of one query.
+
+    Hypothesis draws the simplest value of a strategy first. One example that is a long list has that value in each row.
+    """
+    drawn = []
+
+    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(strategy)
+    def draw(value):
+        drawn.append(value)
+
+    draw()
+    return drawn
+
 
 UINT16 = st.integers(0, 2**16 - 1)
 UINT32 = st.integers(0, 2**32 - 1)

@@ -8,9 +8,8 @@ from hashlib import sha256
 
 import pytest
 from helpers.covering import covering
-from helpers.strategies import ids, names, offsets
+from helpers.strategies import ids, many, names, offsets
 from helpers.versions import module_since
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -30,8 +29,6 @@ CHOICES = ["true", "false"], ["UTC", "Asia/Tokyo", "America/New_York"], ["TIMEST
 """ANSI mode, the time zone and the type of a timestamp in a session."""
 SETTINGS = [pytest.param(*values, id="-".join(values)) for values in itertools.product(*CHOICES)]
 COLUMNS = {"text": "STRING", "held_varchar": f"VARCHAR({LONGEST})", "held_char": f"CHAR({LONGEST})", "raw": "BINARY"}
-# Each example is a query over many rows, and the failure shows the row: smaller examples would only take hours.
-once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 spellings = st.one_of(
     ids.map(str),
@@ -208,15 +205,9 @@ def check_functions(table, functions, held):
 @pytest.mark.parametrize(("held", "ansi", "zone", "timestamps"), covering(list(COLUMNS), *CHOICES, strength=1))
 def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, held, ansi, zone, timestamps):
     """Functions of an ID give one result for text, char, varchar, binary, NULL and odd spellings."""
-
-    @once
-    @given(st.lists(st.tuples(spellings, binaries), min_size=60, max_size=60))
-    def check(rows):
-        named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps}
-        with odd_ids(registered, rows, **named) as table:
-            check_functions(table, sorted(OF_ANY.keys() - READING), held)
-
-    check()
+    named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps}
+    with odd_ids(registered, many(st.tuples(spellings, binaries), 150), **named) as table:
+        check_functions(table, sorted(OF_ANY.keys() - READING), held)
 
 
 @pytest.mark.variants
@@ -224,16 +215,10 @@ def test_functions_of_an_id_in_column_sql_and_python_are_equal(registered, held,
 @pytest.mark.parametrize(("ansi", "zone", "timestamps"), SETTINGS[::5])
 def test_functions_that_read_fields_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, name):
     """Functions that read fields, whose plans are large, give one result for every type."""
-
-    @once
-    @given(st.lists(st.tuples(spellings, binaries), min_size=60, max_size=60))
-    def check(rows):
-        named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps, **SPLIT}
-        with odd_ids(registered, rows, **named) as table:
-            for held in COLUMNS:
-                check_functions(table, [name], held)
-
-    check()
+    named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps, **SPLIT}
+    with odd_ids(registered, many(st.tuples(spellings, binaries), 150), **named) as table:
+        for held in COLUMNS:
+            check_functions(table, [name], held)
 
 
 def value_of(row, held):
@@ -254,64 +239,58 @@ def derived(row, at=None):
 def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ansi, zone, timestamps, type):
     """Functions that accept IDs alone give one result for every ID; with moments and names of every type."""
     spark = registered
+    form = (lambda id: str(id).lower()) if type == "string" else bytes
+    rows = [
+        (form(id), form(id) if v1_of(str(id)) else None, form(id) if v0_of(str(id)) else None, name, offset, us)
+        for id, name, offset, us in many(st.tuples(ids, names, offsets, moments), 100)
+        if type == "string" or is_told(bytes(id))
+    ]
+    rows.append((None,) * 6)
+    schema = f"held {type}, v1 {type}, v0 {type}, name string, offset bigint, us bigint"
+    df = spark.createDataFrame(rows, schema)
+    df = df.withColumns({"at": F.timestamp_micros("us"), "unix": F.unix_seconds(F.timestamp_micros("us"))})
+    df = df.withColumn("small", F.pmod("offset", F.lit(99)).cast("smallint"))
+    df = df.withColumn("exact", F.col("at").cast("decimal(20, 6)"))
+    made = {}
+    for name, (part, found, twin) in RAISING.items():
+        held = "v1" if found is v1_of else "v0"
 
-    @once
-    @given(st.lists(st.tuples(ids, names, offsets, moments), min_size=40, max_size=40))
-    def check(listed):
-        form = (lambda id: str(id).lower()) if type == "string" else bytes
-        rows = [
-            (form(id), form(id) if v1_of(str(id)) else None, form(id) if v0_of(str(id)) else None, name, offset, us)
-            for id, name, offset, us in listed
-            if type == "string" or is_told(bytes(id))
-        ]
-        rows.append((None,) * 6)
-        schema = f"held {type}, v1 {type}, v0 {type}, name string, offset bigint, us bigint"
-        df = spark.createDataFrame(rows, schema)
-        df = df.withColumns({"at": F.timestamp_micros("us"), "unix": F.unix_seconds(F.timestamp_micros("us"))})
-        df = df.withColumn("small", F.pmod("offset", F.lit(99)).cast("smallint"))
-        df = df.withColumn("exact", F.col("at").cast("decimal(20, 6)"))
-        made = {}
-        for name, (part, found, twin) in RAISING.items():
-            held = "v1" if found is v1_of else "v0"
+        def expected(row, held=held, found=found, twin=twin):
+            return when(found(value_of(row, held)), twin)
 
-            def expected(row, held=held, found=found, twin=twin):
-                return when(found(value_of(row, held)), twin)
-
-            made[name] = (part(sql_functions.FUNCTIONS[name].function(held)), part(F.expr(f"{name}({held})")), expected)
-        made["derive"] = (spark_ext.derive_id("held", "name"), F.expr("msgid_derive(held, name)"), derived)
-        for at in ("at", "unix"):
-            made[f"derive {at}"] = (
-                spark_ext.derive_id("held", "name", at),
-                F.expr(f"msgid_derive_at(held, name, {at})"),
-                lambda row: None if row.us is None else derived(row, moment(row.us // 10**6 * 10**6)),
-            )
-            for source, offset in itertools.product(("name", "offset"), ("offset", "small")):
-                made[f"position {at} {source} {offset}"] = (
-                    spark_ext.position_id(source, offset, at),
-                    F.expr(f"msgid_position({source}, {offset}, {at})"),
-                    lambda row, source=source, offset=offset: positioned(row, source, offset),
-                )
-        for at in ("at", "exact"):
-            made[f"v0_time {at}"] = (
-                F.unix_micros(spark_ext.v0_time("v0", at, F.lit(ZONE))),
-                F.unix_micros(F.expr(f"msgid_v0_time(v0, {at}, '{ZONE}')")),
-                v0_time,
-            )
-            made[f"expired {at}"] = (
-                spark_ext.is_expired(at, "small", "at"),
-                F.expr(f"msgid_is_expired({at}, small, at)"),
-                lambda row: None if row.us is None else is_expired(row.us, row.small, row.us),
-            )
-        made["iggy"] = (
-            spark_ext.id_from_iggy_id(F.unhex(F.substring(F.sha2("name", 256), 1, 32))),
-            F.expr("msgid_from_iggy_id(unhex(substring(sha2(name, 256), 1, 32)))"),
-            lambda row: when(row["name"], lambda name: id_text(sha256(name.encode()).digest()[:16])),
+        made[name] = (part(sql_functions.FUNCTIONS[name].function(held)), part(F.expr(f"{name}({held})")), expected)
+    made["derive"] = (spark_ext.derive_id("held", "name"), F.expr("msgid_derive(held, name)"), derived)
+    for at in ("at", "unix"):
+        made[f"derive {at}"] = (
+            spark_ext.derive_id("held", "name", at),
+            F.expr(f"msgid_derive_at(held, name, {at})"),
+            lambda row: None if row.us is None else derived(row, moment(row.us // 10**6 * 10**6)),
         )
-        named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps, **SPLIT}
-        with session_with(spark, **named):
-            compared(df, made)
-
-    check()
+        for source, offset in itertools.product(("name", "offset"), ("offset", "small")):
+            made[f"position {at} {source} {offset}"] = (
+                spark_ext.position_id(source, offset, at),
+                F.expr(f"msgid_position({source}, {offset}, {at})"),
+                lambda row, source=source, offset=offset: positioned(row, source, offset),
+            )
+    for at in ("at", "exact"):
+        made[f"v0_time {at}"] = (
+            F.unix_micros(spark_ext.v0_time("v0", at, F.lit(ZONE))),
+            F.unix_micros(F.expr(f"msgid_v0_time(v0, {at}, '{ZONE}')")),
+            v0_time,
+        )
+        made[f"expired {at}"] = (
+            spark_ext.is_expired(at, "small", "at"),
+            F.expr(f"msgid_is_expired({at}, small, at)"),
+            lambda row: None if row.us is None else is_expired(row.us, row.small, row.us),
+        )
+    made["iggy"] = (
+        spark_ext.id_from_iggy_id(F.unhex(F.substring(F.sha2("name", 256), 1, 32))),
+        F.expr("msgid_from_iggy_id(unhex(substring(sha2(name, 256), 1, 32)))"),
+        lambda row: when(row["name"], lambda name: id_text(sha256(name.encode()).digest()[:16])),
+    )
+    named = {"ansi.enabled": ansi, "session.timeZone": zone, "timestampType": timestamps, **SPLIT}
+    with session_with(spark, **named):
+        compared(df, made)
 
 
 def moment(us):

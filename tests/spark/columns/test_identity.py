@@ -1,8 +1,7 @@
 """The column `identity` against its plain-Python twin."""
 
 import pytest
-from helpers.strategies import ids
-from hypothesis import HealthCheck, Phase, given, settings
+from helpers.strategies import ids, many
 from hypothesis import strategies as st
 
 from msgid.ids._bytes import identity as identity_of
@@ -12,9 +11,6 @@ pytestmark = pytest.mark.spark
 
 V0 = "7F0000010000238F000000000001E240"
 UUID = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
-
-# All values go to Spark in one query, and the failure shows the value.
-once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 spellings = st.one_of(
     ids.map(str),
@@ -36,18 +32,16 @@ def columns(spark, values, type):
     return [row[0] for row in df.select(identity("id")).collect()]
 
 
-@once
-@given(texts=st.lists(spellings.filter(bool), min_size=400, max_size=600))
-def test_identity_of_any_text_equals_the_python_function(spark, ansi, texts):
+def test_identity_of_any_text_equals_the_python_function(spark, ansi):
     """Text of every kind and spelling has the identity that Python gives it, in ANSI mode and outside it."""
+    texts = many(spellings.filter(bool), 500)
     assert columns(spark, texts, "string") == [identity_of(text) for text in texts]
 
 
-@once
-@given(values=st.lists(ids.map(bytes) | st.binary(min_size=1, max_size=30), min_size=400, max_size=600))
-def test_identity_of_any_bytes_equals_the_python_function(spark, ansi, values):
+def test_identity_of_any_bytes_equals_the_python_function(spark, ansi):
     """Bytes of an ID and any other bytes have the identity that Python gives them."""
-    values = values + [value[1:] for value in values if len(value) > 1]
+    values = many(ids.map(bytes) | st.binary(min_size=1, max_size=30), 500)
+    values += [value[1:] for value in values if len(value) > 1]
     assert columns(spark, values, "binary") == [identity_of(value) for value in values]
 
 

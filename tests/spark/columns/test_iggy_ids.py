@@ -1,16 +1,13 @@
 """The column of Iggy's IDs equals Python's results, and is NULL for a malformed value."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from helpers.strategies import many
 from hypothesis import strategies as st
 
 import spark_ext as ids
 from msgid import iggy
 
 pytestmark = pytest.mark.spark
-
-# All messages go to Spark in one query, and the failure shows the message.
-once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def column(spark, values, type, made):
@@ -19,12 +16,9 @@ def column(spark, values, type, made):
     return [row.y for row in sorted(df.select("n", made.alias("y")).collect(), key=lambda row: row.n)]
 
 
-@once
-@given(
-    st.lists(st.one_of(st.uuids(version=4).map(lambda u: u.bytes), st.binary(min_size=16, max_size=16)), min_size=200)
-)
-def test_iggy_id_of_a_column_is_the_one_of_msgid(spark, raws):
+def test_iggy_id_of_a_column_is_the_one_of_msgid(spark):
     """The text is Python's, of a UUID and of a version-1 ID."""
+    raws = many(st.uuids(version=4).map(lambda uuid: uuid.bytes) | st.binary(min_size=16, max_size=16), 200)
     texts = column(spark, raws, "binary", ids.id_from_iggy_id("x"))
     assert texts == [iggy.id_text(raw) for raw in raws]
     whole = [b"\x01" + raw for raw in raws]

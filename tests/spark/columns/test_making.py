@@ -6,8 +6,7 @@ import pytest
 from helpers import vector_files as vectors
 from helpers.covering import covering
 from helpers.spark_errors import query_fails
-from helpers.strategies import ids, names, offsets
-from hypothesis import HealthCheck, Phase, given, settings
+from helpers.strategies import ids, many, names, offsets
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -22,8 +21,6 @@ CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ANSI = ["true", "false"]
 ZONES = ["UTC", "Asia/Tokyo", "America/New_York"]
-# All rows go to Spark in one query, whose plan takes seconds, and the failure shows the row.
-once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 # What a Spark timestamp can hold, in microseconds: years 1 to 9999, before 1970 and after 2157 among them.
 micros = st.one_of(
@@ -49,22 +46,18 @@ def moment(us):
     return EPOCH + timedelta(microseconds=us)
 
 
-@once
-@given(st.lists(st.tuples(names, offsets, micros), min_size=300, max_size=300))
-def test_position_id_of_a_column_is_the_one_of_msgid(spark, session_zone, rows):
+def test_position_id_of_a_column_is_the_one_of_msgid(spark, session_zone):
     """Any Unicode source, any offset, any time, in any time zone of the session."""
-    df = spark.createDataFrame(rows, "source string, offset bigint, us bigint")
+    df = spark.createDataFrame(many(st.tuples(names, offsets, micros), 300), "source string, offset bigint, us bigint")
     made = df.select("*", spark_ext.position_id("source", "offset", F.timestamp_micros("us")).alias("id")).collect()
     for row in made:
         assert row.id == str(msgid.position_id(row.source, row.offset, moment(row.us)))
 
 
-@once
-@given(st.lists(st.tuples(ids, names, micros), min_size=300, max_size=300))
-def test_derive_id_of_a_column_is_the_one_of_msgid(spark, session_zone, rows):
+def test_derive_id_of_a_column_is_the_one_of_msgid(spark, session_zone):
     """Any parent in any form, any Unicode name, with and without a time."""
     forms = [str, lambda id: str(id).lower(), lambda id: id.canonical]
-    listed = [(forms[n % 3](id), name, us) for n, (id, name, us) in enumerate(rows)]
+    listed = [(forms[n % 3](id), name, us) for n, (id, name, us) in enumerate(many(st.tuples(ids, names, micros), 300))]
     df = spark.createDataFrame(listed, "parent string, name string, us bigint")
     made = df.select(
         "*",
@@ -133,21 +126,17 @@ def test_v0_time_of_real_ids_is_that_of_rocketmq(spark, session_zone):
     assert [row for row in found if row[0] != row[1]] == []
 
 
-@once
-@given(
-    st.lists(
-        st.tuples(
-            ids | st.builds(msgid.ClientUniqueId, *map(st.just, ("10.0.0.1", 1, 2)), long_spans, st.just(0)),
-            st.integers(0, 4 * 10**15),
-            st.sampled_from(["Asia/Kolkata", "UTC", "Europe/Berlin"]),
-        ),
-        min_size=300,
-        max_size=300,
-    )
+seen_ids = st.tuples(
+    ids | st.builds(msgid.ClientUniqueId, *map(st.just, ("10.0.0.1", 1, 2)), long_spans, st.just(0)),
+    st.integers(0, 4 * 10**15),
+    st.sampled_from(["Asia/Kolkata", "UTC", "Europe/Berlin"]),
 )
-def test_v0_time_of_any_id_is_the_one_of_msgid(spark, rows):
+
+
+def test_v0_time_of_any_id_is_the_one_of_msgid(spark):
     """Any client ID near any moment has the time of `msgid`, or is NULL if no month has its milliseconds."""
-    df = spark.createDataFrame([(str(id), us, zone) for id, us, zone in rows], "id string, us bigint, zone string")
+    rows = [(str(id), us, zone) for id, us, zone in many(seen_ids, 300)]
+    df = spark.createDataFrame(rows, "id string, us bigint, zone string")
     made = df.select("*", F.unix_micros(spark_ext.v0_time("id", F.timestamp_micros("us"), "zone")).alias("made"))
     for row in made.collect():
         assert row.made == time_near(msgid.parse(row.id), row.us, row.zone), row

@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import pytest
 from helpers import strategies
 from helpers import vector_files as vectors
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 import msgid
@@ -25,8 +23,6 @@ WRONG_SUM = replace(GOOD, checksum=1)
 DANUBE = StreamMessage(
     7, MessageID(9, "/default/events", "b:1", 42), b"5", 1_648_047_038_123, "p", attributes={"a": "1"}
 )
-# All messages go to Spark in one query per form, and the failure shows the row.
-once = settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def table(spark, values, format, **options):
@@ -36,10 +32,9 @@ def table(spark, values, format, **options):
     return ids.messages(df, format, **options).withColumn("micros", F.unix_micros("timestamp")).collect()
 
 
-@once
-@given(st.lists(strategies.iggy_messages(), min_size=40, max_size=60))
-def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
+def test_messages_of_iggy_in_any_form_are_the_same_rows(spark):
     """Single messages, poll responses and JSON give the same rows, and every field equals Python's."""
+    made = strategies.many(strategies.iggy_messages(), 100)
     expected = [
         (
             message.id_text,
@@ -79,9 +74,7 @@ def test_messages_of_iggy_in_any_form_are_the_same_rows(spark, made):
         assert {row.topic for row in rows} == {"t"}
 
 
-@once
-@given(st.lists(strategies.danube_messages, min_size=40, max_size=60))
-def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
+def test_messages_of_danube_in_any_form_are_the_same_rows(spark):
     """Protobuf and JSON give the same rows, every field equals Python's, and the ID is the position ID."""
     made = [
         replace(
@@ -93,7 +86,7 @@ def test_messages_of_danube_in_any_form_are_the_same_rows(spark, made):
             request_id=1,
             schema_id=None if message.schema_id is None else message.schema_id % 2**63,
         )
-        for message in made
+        for message in strategies.many(strategies.danube_messages, 100)
     ]
     values = {
         "danube": [message.encode() for message in made],

@@ -5,7 +5,7 @@ import decimal
 import math
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from helpers.strategies import many
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -176,10 +176,9 @@ EDGES = {
 VALUES = st.tuples(*(st.none() | EDGES[name] for name in TYPES))
 
 
-@settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-@given(rows=st.lists(st.tuples(st.integers(0, len(SCHEMA) - 1), VALUES), min_size=150, max_size=200))
-def test_fingerprints_of_any_rows_are_equal_only_for_rows_that_are_equal_in_python(spark, rows):
+def test_fingerprints_of_any_rows_are_equal_only_for_rows_that_are_equal_in_python(spark):
     """Two rows share a fingerprint of columns if and only if `msgid._contents` gives them one, over all types."""
+    rows = many(st.tuples(st.integers(0, len(SCHEMA) - 1), VALUES), 300)
     # A row that has one column alone is more often equal to another one than a row that has all of them.
     rows = [tuple(v if only == n else None for n, v in enumerate(values)) for only, values in rows] + [
         values for _, values in rows
