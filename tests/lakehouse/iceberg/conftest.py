@@ -24,8 +24,12 @@ def db(spark, tmp_path):
 
 @pytest.fixture
 def jdbc(spark, tmp_path):
-    """Return a namespace in a catalog whose commits are transactions of SQLite."""
+    """Return a namespace in a catalog whose commits are transactions of SQLite, without the cache of a session.
+
+    The threads of a test stand for drivers, and drivers do not share a cache.
+    """
     settings = {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db?busy_timeout=60000", "jdbc.schema-version": "V1"}
+    settings["cache-enabled"] = "false"
     return add_catalog(spark, "jdbc", warehouse=str(tmp_path / "warehouse"), **settings)
 
 
