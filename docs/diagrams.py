@@ -116,7 +116,24 @@ def buckets() -> str:
     )
 
 
-DIAGRAMS = {"id.svg": id_bytes, "retry.svg": retry, "states.svg": states, "buckets.svg": buckets}
+def queue() -> str:
+    """Draw a queue, and the table of its messages: one was lost, and one was delivered twice."""
+    parts = [label(10, 20, "deliveries of the queue orders/1, by offset", "start")]
+    fates = (("699", "new", "box"), ("700", "lost", "bad"), ("701", "new", "box"), ("702", "new", "box"))
+    for place, (offset, fate, kind) in enumerate((*fates, ("702", "duplicate", "box"))):
+        x = 10 + 81 * place
+        parts += [box(x, 30, 76, 32, offset), box(x, 96, 76, 32, fate, kind=kind)]
+        if kind == "box":
+            parts.append(arrow(x + 38, 62, x + 38, 92))
+    parts += [
+        label(10, 152, "an audit of the IDs names 700; 702 gets the same answer again", "start"),
+        box(10, 166, 400, 32, "010B71EE443E38000005658B00000002BC", mono=True),
+        label(10, 220, "the ID of 700 in Python, on Spark and in SQL, in each run", "start"),
+    ]
+    return drawing(420, 230, "Deliveries of a queue: one message is lost and named, one is a duplicate", *parts)
+
+
+DIAGRAMS = {"queue.svg": queue, "id.svg": id_bytes, "retry.svg": retry, "states.svg": states, "buckets.svg": buckets}
 
 if __name__ == "__main__":
     for name, draw in DIAGRAMS.items():

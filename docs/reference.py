@@ -15,6 +15,12 @@ from pathlib import Path
 PAGES = Path(__file__).parent / "pages" / "reference"
 BY_HAND = ("index.md", "commands.md", "commands-spark.md")
 """Pages that this script does not write."""
+NUMPY_STYLE = (
+    "    options:",
+    "      docstring_style: numpy",
+    "      docstring_options: { warn_unknown_params: false, warn_missing_types: false }",
+)
+"""The options of an entry in `spark_ext`; those in ``mkdocs.yml`` are for docstrings in Google's style."""
 # Each module, with what its pages are about. A module with groups has a page for each and an overview.
 MODULES: dict[str, str] = {
     "msgid": "IDs in Python.",
@@ -162,7 +168,7 @@ def _entries(module: str, task: str, listed: list[str]) -> str:
 
 def _list(module: str, listed: list[str]) -> list[str]:
     """Return the entries of names, which mkdocstrings fills in."""
-    options = ["    options:", "      docstring_style: numpy"] if module.startswith("spark_ext") else []
+    options = NUMPY_STYLE if module.startswith("spark_ext") else ()
     return [line for name in listed for line in (f"::: {module}.{name}", *options, "")][:-1]
 
 
