@@ -20,7 +20,6 @@ from msgid.audit import collision_risk
 from msgid.ids import _sequence
 from msgid.ids.node import Process, choose_node
 from msgid.layout import SYNTHETIC_BITS, UINT32_SPAN, synthetic_node
-from simulation.scheduler import Violation
 
 NOON = 93_000_000  # seconds since 2021
 YEAR = 365 * 86_400
@@ -28,6 +27,10 @@ CONTAINER = 4_026_532_201
 """The inode of a PID namespace that is not that of the whole system."""
 MOST_PAIRS = 1_500_000
 """The number of pairs of stretches up to which a fleet is compared; its time is shorter if it has more."""
+
+
+class Violation(AssertionError):
+    """Raised if an ID is made twice."""
 
 
 class Stretch(NamedTuple):

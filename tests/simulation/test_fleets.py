@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulation import fleets
-from simulation.fleets import Stretch
-from simulation.scheduler import Violation
+from simulation.fleets import Stretch, Violation
 
 
 def test_random_fleets_make_no_id_twice_and_agree_with_collision_risk():
-    """Restarts, clock steps and years; ``python -m simulation --world fleets`` runs any number of others."""
+    """Restarts, clock steps and years; ``python -m simulation`` runs any number of others."""
     result = fleets.run(seed=0, fleets=600)
     assert result.plain > 200
     assert result.expected > 60
