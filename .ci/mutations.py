@@ -194,8 +194,9 @@ MUTATIONS = [
     ),
     *of(
         "audit",
-        ("missing numbers inside a block are not read", "msgid/audit/_digests.py",
-         "return high - low + 1 > count", "return high < low"),
+        ("numbers of two spans are those of one", "msgid/audit/_spans.py",
+         "starts[1:] |= spans.low[1:] != spans.high[:-1] + 1", "starts[1:] |= spans.low[1:] > spans.high[:-1] + 2"),
+        ("spans that meet are not divided", "msgid/audit/_runs.py", "    spans = divided(spans)\n", ""),
         ("missing offsets between blocks are not found", "msgid/audit/_logs.py",
          "    gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])\n", ""),
         ("a later block does not make a message late", "msgid/audit/_logs.py",
@@ -217,6 +218,8 @@ MUTATIONS = [
     ),
     *of(
         "audit",
+        ("missing numbers inside a block are not read", "spark_ext/auditing/summaries.py",
+         'return F.col("high") - F.col("low") + 1 > F.col(count)', 'return F.col("high") < F.col("low")'),
         ("positions of one process are words of another", "spark_ext/auditing/summaries.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
         ("derived IDs are positions", "spark_ext/auditing/summaries.py",
          'words = _version_1(ids).where(_origin_is("position"))', 'words = _version_1(ids).where(_origin_is("derived"))'),

@@ -18,9 +18,9 @@ from msgid.audit._digest_tables import (
     rows_in_blocks,
     unplaced,
 )
-from msgid.audit._digests import starts_of
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent, read_side, side_of
+from msgid.audit._spans import starts_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit._digests import starts_of
+from msgid.audit._spans import starts_of
 from msgid.audit.definitions import MAX_SCOPES
 from msgid.audit.facts import Counted, Difference, part_of
 from msgid.layout import VERSION_1

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import plain_column
-from msgid.audit._digests import BLOCK_SHIFT
 from msgid.audit._files import dataset_of, read_file
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Read, Side, read_side, side_of
+from msgid.audit._spans import BLOCK_SHIFT
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import TABLE
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid.audit._digests import starts_of
 from msgid.audit._logs import NEVER
+from msgid.audit._spans import starts_of
 from msgid.audit.definitions import (
     AHEAD_S,
     COUNTED,

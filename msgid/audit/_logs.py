@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._digests import BLOCK_SHIFT, Gaps, in_steps, is_short, starts_of, words_of
+from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, starts_of
 from msgid.audit.definitions import MAX_ROWS
 from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from msgid.audit._digests import Words
     from msgid.audit._options import Rules
 
 Moments = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
@@ -128,8 +127,8 @@ def log_facts(rows: LogRows, names: list[str], rules: Rules) -> Facts:
         return NOTHING
     messages = messages_of(rows)
     blocks = blocks_of(messages)
-    words = words_of(messages.log, 0 * messages.log, messages.offset)
-    return facts_of_blocks(names, blocks, gaps_in(short_words(blocks, words), rules.max_gaps, rules.shortest))
+    spans = Spans(messages.log, 0 * messages.log, messages.offset, messages.offset)
+    return facts_of_blocks(names, blocks, gaps_in(spans, rules.max_gaps, rules.shortest))
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -249,27 +248,18 @@ def blocks_of(messages: Messages) -> Blocks:
     )  # fmt: skip
 
 
-def short_words(blocks: Blocks, words: Words) -> Words:
-    """Return the words of the blocks that must be read."""
-    short = is_short(blocks.low, blocks.high, blocks.messages)
-    return words.of_blocks(blocks.log[short], blocks.block[short])
-
-
-def gaps_in(words: Words, most: int, shortest: int = 1) -> Gaps:
-    """Return the missing ranges in blocks.
+def gaps_in(spans: Spans, most: int, shortest: int = 1) -> Gaps:
+    """Return the missing ranges inside blocks.
 
     Args:
-        words: The words of the blocks, ordered by log and word; their generator is the log.
+        spans: Spans of offsets, ordered by log and offset; their scope is the log.
         most: Number of ranges to list.
         shortest: Number of offsets of the shortest gap that is a finding.
     """
-    import numpy as np
-
     gaps = Gaps(most, shortest)
-    for place, number in in_steps(words):
-        log = words.generator[place]
-        near = np.flatnonzero(~starts_of(log, number >> BLOCK_SHIFT))
-        gaps.add(log[near], number[near - 1], number[near])
+    scope, low, high = spans.scope[1:], spans.low[1:], spans.high[:-1]
+    near = (scope == spans.scope[:-1]) & (low >> BLOCK_SHIFT == high >> BLOCK_SHIFT)
+    gaps.add(scope[near], high[near], low[near])
     return gaps
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import UNIX_EPOCH
-from msgid.layout import format_mac
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from msgid.audit.facts import Finding, Gap, LogRow, RateFact
+    from msgid.audit.facts import Finding, Gap, LogRow
 
 _MAX_ROWS: Final = 500
 """Number of rows of a table in the page; the JSON has all that the report lists."""
@@ -42,12 +39,11 @@ _TABLES: Final = (
 
 
 class Content(NamedTuple):
-    """The content of a page: the summary, up to when the table is complete, the notes, the rates, and the lists."""
+    """The content of a page: the summary, up to when the table is complete, the notes, and the lists."""
 
     summary: str
     complete: str | None
     notes: list[str]
-    rates: list[RateFact]
     lists: dict[str, list[Any]]
 
 
@@ -74,7 +70,6 @@ def fragment(content: Content) -> str:
         _section("Findings", "bars", bars(lists["findings"])),
         _section("Meaning of the findings", "meanings", _meanings(lists["findings"])),
         _section("Offsets of each log, gaps marked", "timelines", timelines(lists["logs"], lists["gaps"])),
-        _section("IDs per minute of each generator", "rates", rates(content.rates)),
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
@@ -215,30 +210,3 @@ def _timeline(log: LogRow, gaps: list[Gap]) -> str:
         f'<span class="ends"><span>{log.first_offset:,}<br>{moment(log.first_time)}</span>'
         f"<span>{log.last_offset:,}<br>{moment(log.last_time)}</span></span></li>"
     )
-
-
-def rates(facts: list[RateFact]) -> str:
-    """Return one chart per generator: its IDs per minute over the time of all."""
-    if not facts:
-        return ""
-    width = facts[0].width
-    first, last = min(rate.start for rate in facts), max(rate.start for rate in facts)
-    places = (last - first) // width + 1
-    per_minute = {(rate.node, rate.pid, rate.start): rate.ids * 60 / width for rate in facts}
-    top = max(per_minute.values())
-    begin, end = (moment(UNIX_EPOCH + timedelta(seconds=second)) for second in (first, last + width))
-    ends = f'<span class="ends"><span>{begin}</span><span>{end}</span></span>'
-    items = []
-    for node, pid in dict.fromkeys((rate.node, rate.pid) for rate in facts):
-        values = [per_minute.get((node, pid, first + width * place), 0.0) for place in range(places)]
-        points = " ".join(f"{place},{40 - 38 * value / top:.1f} {place + 1},{40 - 38 * value / top:.1f}"
-                          for place, value in enumerate(values))  # fmt: skip
-        name = f"{format_mac(node)}/{pid}"
-        items.append(
-            f'<li class="rate"><span class="name">{name} <small>at most {max(values):,.0f} per minute</small></span>'
-            f'<svg role="img" aria-label="{name}: at most {max(values):,.0f} IDs per minute" width="100%" height="56" '
-            f'viewBox="0 0 {places} 41" preserveAspectRatio="none">'
-            f'<polygon class="area" points="0,40 {points} {places},40"/>'
-            f'<path class="base" d="M0 40H{places}"/></svg>{ends}</li>'
-        )
-    return f'<ul class="rates">{"".join(items)}</ul>'

@@ -1,24 +1,23 @@
-"""The generators of a table in NumPy: their runs, missing sequence numbers, clocks and rates, from a digest."""
+"""The generators of a table in NumPy: their runs, missing sequence numbers and clocks, from spans of IDs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
-from msgid.audit._digests import Gaps, Read, cells_of, marked_words, starts_of, words_of
 from msgid.audit._logs import per_scope
+from msgid.audit._spans import Gaps, divided, spans_of, starts_of
 from msgid.audit._splitting import Steps, counts_by_two, neighbours, parts_of, runs_of, shared_runs
-from msgid.audit.definitions import RATE_GENERATORS, rate_width
-from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RateFact, RunFact, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RunFact, part_of
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from msgid.audit._digests import Cells, Words
     from msgid.audit._ids import Ids
     from msgid.audit._options import Rules
+    from msgid.audit._spans import Spans
 
 
 class Runs(NamedTuple):
@@ -59,10 +58,8 @@ def generator_facts(ids: Ids, rules: Rules) -> Facts:
     if not len(rows):
         return NOTHING
     named, generator = named_by(ids.v1.node[rows], ids.v1.pid[rows])
-    words = words_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
-    cells = cells_of(words)
-    facts = facts_of_digest(named, cells, marked_words(cells, words), rules)
-    return facts._replace(rates=rates_of(named, cells.generator, cells.seconds, cells.ids))
+    spans = spans_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
+    return facts_of_spans(named, spans, rules)
 
 
 def named_by(node: NDArray[Any], pid: NDArray[Any]) -> tuple[Named, NDArray[np.int64]]:
@@ -75,41 +72,38 @@ def named_by(node: NDArray[Any], pid: NDArray[Any]) -> tuple[Named, NDArray[np.i
     return Named(*(column[order] for column in named)), np.argsort(order)[places.reshape(-1)]
 
 
-def shown_by(cells: Cells, words: Words, clock_jump: int, most: int) -> Shown:
+def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
     """Return the runs of generators, their gaps and the steps of their clocks.
 
     Args:
-        cells: The cells of all generators, at least one.
-        words: The words of the blocks that `msgid.audit._digests.marked` marks.
+        spans: The spans of all generators, at least one.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         most: Number of gaps to return, the largest first; the largest of each generator is always one of them.
     """
     import numpy as np
 
-    ids = Read(cells, words)
-    cells = ids.cells
-    used = np.full(len(cells.ids), -1, np.int64)
-    for cell, sequence in ids:
-        order = np.lexsort((cells.seconds[cell], sequence, cells.generator[cell]))
-        again = np.flatnonzero(~starts_of(cells.generator[cell[order]], sequence[order]))
-        np.maximum.at(used, cell[order][again], cells.seconds[cell[order][again - 1]])
-    part, jumps = parts_of(cells)
-    run, processes = shared_runs(ids, part, runs_of(cells, part, used))
-    by_two = counts_by_two(ids, run) & (processes == 1)
-    gaps, steps, missing = Gaps(most), [], np.zeros(len(processes), np.int64)
-    for before, low, after, high in neighbours(ids, run):
-        generator, of = cells.generator[after], run[after]
-        seconds = np.where(processes[of] > 1, 0, cells.seconds[after] - cells.seconds[before])
-        stepped = (seconds < 0) | (seconds > clock_jump)
-        steps.append(Steps(generator[stepped], high[stepped], seconds[stepped]))
-        # Of two numbers of a message, the ID has one. The other one, beside each ID, is not missing.
-        beside = by_two[of].astype(np.int64)
-        gaps.add(generator, low + beside, high - beside)
-        np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
+    spans = divided(spans)
+    order = np.lexsort((spans.seconds, spans.low, spans.scope))
+    again = np.flatnonzero(~starts_of(spans.scope[order], spans.low[order]))
+    used = np.full(len(order), -1, np.int64)
+    used[order[again]] = spans.seconds[order[again - 1]]
+    part, jumps = parts_of(spans)
+    run, processes = shared_runs(spans, part, runs_of(spans, part, used))
+    by_two = counts_by_two(spans, run) & (processes == 1)
+    before, low, after, high = neighbours(spans, run)
+    generator, of = spans.scope[after], run[after]
+    seconds = np.where(processes[of] > 1, 0, spans.seconds[after] - spans.seconds[before])
+    stepped = (seconds < 0) | (seconds > clock_jump)
+    steps = np.array([generator[stepped], high[stepped], seconds[stepped]])
+    # Of two numbers of a message, the ID has one. The other one, beside each ID, is not missing.
+    beside = by_two[of].astype(np.int64)
+    gaps, missing = Gaps(most), np.zeros(len(processes), np.int64)
+    gaps.add(generator, low + beside, high - beside)
+    np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
     order = np.argsort(run, kind="stable")
-    by_run, first = cells.take(order), np.flatnonzero(starts_of(run[order]))
+    by_run, first = spans.take(order), np.flatnonzero(starts_of(run[order]))
     runs = Runs(
-        by_run.generator[first],
+        by_run.scope[first],
         np.add.reduceat(by_run.ids, first),
         np.minimum.reduceat(by_run.seconds, first),
         np.maximum.reduceat(by_run.seconds, first),
@@ -118,32 +112,21 @@ def shown_by(cells: Cells, words: Words, clock_jump: int, most: int) -> Shown:
         missing,
         processes,
     )
-    return Shown(runs, gaps, _joined(steps), jumps)
+    return Shown(runs, gaps, Steps(*steps[:, np.lexsort((steps[2], steps[1], steps[0]))]), jumps)
 
 
-def _joined(parts: list[Steps]) -> Steps:
-    """Return all steps by generator and sequence number."""
-    import numpy as np
-
-    steps = Steps(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    order = np.lexsort((steps.size, steps.sequence, steps.generator))
-    return Steps(*(column[order] for column in steps))
-
-
-def facts_of_digest(named: Named, cells: Cells, words: Words, rules: Rules) -> Facts:
-    """Return the facts of generators, without their rates.
+def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
+    """Return the facts of generators.
 
     Args:
         named: The generators.
-        cells: All cells of their nodes.
-        words: The words of the blocks that `msgid.audit._digests.marked` marks.
+        spans: All spans of their nodes.
         rules: The rules of the audit.
     """
     import numpy as np
 
     names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
-    shown = shown_by(cells, words, rules.clock_jump, rules.max_gaps)
-    runs, gaps, steps, jumps = shown
+    runs, gaps, steps, jumps = shown_by(spans, rules.clock_jump, rules.max_gaps)
     missing = np.zeros(len(names), np.int64)
     np.add.at(missing, runs.generator, runs.missing)
     counted = gaps.counted("missing_sequences", names, np.arange(len(names)), missing)
@@ -213,29 +196,3 @@ def _overlapping(runs: list[RunFact]) -> bool:
             return True
         ends[run.pid] = max(run.last_time, ends.get(run.pid, run.last_time))
     return False
-
-
-def rates_of(
-    named: Named, generator: NDArray[np.int64], seconds: NDArray[np.int64], ids: NDArray[np.int64]
-) -> list[RateFact]:
-    """Return the IDs of the largest generators in equal intervals.
-
-    Args:
-        named: The generators.
-        generator: Places of generators.
-        seconds: Unix seconds.
-        ids: The number of distinct IDs of each generator and second.
-    """
-    import numpy as np
-
-    totals = np.bincount(generator, ids, len(named.node))
-    chosen = np.lexsort((named.pid, named.node, -totals))[:RATE_GENERATORS]
-    kept = np.isin(generator, chosen)
-    generator, seconds, ids = generator[kept], seconds[kept], ids[kept]
-    width = rate_width(int(seconds.min()), int(seconds.max()))
-    pairs, places = np.unique(np.stack([generator, seconds // width * width], axis=1), axis=0, return_inverse=True)
-    counts = np.bincount(places.reshape(-1), ids)
-    return [
-        RateFact(int(named.node[g]), int(named.pid[g]), int(start), width, int(count))
-        for (g, start), count in zip(pairs, counts, strict=True)
-    ]

@@ -1,6 +1,7 @@
 """The runs of generators: parts of numbers, the runs of a part by time, and runs that several processes share.
 
-Runs and parts are numbered from 0 in the whole table. An array has the number of each cell.
+Runs and parts are numbered from 0 in the whole table. An array has the number of each span. Two spans of a generator
+are equal or apart.
 """
 
 from __future__ import annotations
@@ -8,16 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid import layout
-from msgid.audit._digests import starts_of
+from msgid.audit._spans import starts_of
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from msgid.audit._digests import Cells, Read
+    from msgid.audit._spans import Spans
 
 _TIME_BITS: Final = 33
 """The bits of a Unix second."""
@@ -42,7 +41,7 @@ class Steps(NamedTuple):
 
 
 class Near(NamedTuple):
-    """IDs of a run and the next IDs by their numbers: the places of their cells, and the numbers."""
+    """IDs of a run and the next IDs by their numbers: the places of their spans, and the numbers."""
 
     before: NDArray[np.int64]
     low: NDArray[np.int64]
@@ -59,21 +58,21 @@ class Times(NamedTuple):
     pace: NDArray[np.float64]
 
 
-def parts_of(cells: Cells) -> tuple[NDArray[np.int64], Steps]:
-    """Return the part of each cell, from 0 in the whole table, and the steps that may be a loss or a restart.
+def parts_of(spans: Spans) -> tuple[NDArray[np.int64], Steps]:
+    """Return the part of each span, from 0 in the whole table, and the steps that may be a loss or a restart.
 
     A part ends before a step of more than `PART_STEP` numbers, unless the next part continues it: the part is the next
     in time too, and the generator had the time for the numbers between, at twice its rate.
     """
     import numpy as np
 
-    order = np.lexsort((cells.low, cells.generator))
-    held = cells.take(order)
-    top = np.maximum.accumulate(held.generator << 32 | held.high)
-    starts = starts_of(held.generator)
-    starts[1:] |= (held.generator << 32 | held.low)[1:] - top[:-1] > PART_STEP
+    order = np.lexsort((spans.low, spans.scope))
+    held = spans.take(order)
+    top = np.maximum.accumulate(held.scope << 32 | held.high)
+    starts = starts_of(held.scope)
+    starts[1:] |= (held.scope << 32 | held.low)[1:] - top[:-1] > PART_STEP
     first = np.flatnonzero(starts)
-    generator, low = held.generator[first], held.low[first]
+    generator, low = held.scope[first], held.low[first]
     high = top[np.append(first[1:], len(top)) - 1] & layout.UINT32_MASK
     begin, end = np.minimum.reduceat(held.seconds, first), np.maximum.reduceat(held.seconds, first)
     ids = np.add.reduceat(held.ids, first)
@@ -99,19 +98,19 @@ def _interrupted(generator: NDArray[np.int64], begin: NDArray[np.int64], end: ND
     return between
 
 
-def runs_of(cells: Cells, part: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the run of each cell.
+def runs_of(spans: Spans, part: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the run of each span.
 
     Args:
-        cells: The cells.
-        part: For each cell, its part.
-        used: For each cell, the last second at which one of its numbers was used before; -1 if none was.
+        spans: The spans.
+        part: For each span, its part.
+        used: For each span, the last second at which one of its numbers was used before; -1 if none was.
     """
     import numpy as np
 
     # Seconds, and pieces in which the sequence grows.
-    order = np.lexsort((cells.seconds, part))
-    by_part, by_time = part[order], cells.take(order)
+    order = np.lexsort((spans.seconds, part))
+    by_part, by_time = part[order], spans.take(order)
     first = np.flatnonzero(starts_of(by_part, by_time.seconds))
     of, at = by_part[first], by_time.seconds[first]
     begin, end = np.minimum.reduceat(by_time.low, first), np.maximum.reduceat(by_time.high, first)
@@ -140,57 +139,33 @@ def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.i
     return np.cumsum(starts_of(part, inner)) - 1
 
 
-def neighbours(ids: Read, run: NDArray[np.int64]) -> Iterator[Near]:
-    """Yield all neighbours by number of the runs of some cells."""
+def neighbours(spans: Spans, run: NDArray[np.int64]) -> Near:
+    """Return the neighbours by number of the runs of some spans."""
     import numpy as np
 
-    cells = ids.cells
-    yield _between_cells(cells, run, ids.is_read)
-    for cell, number in ids:
-        order = np.lexsort((number, run[cell]))
-        place, sequence = cell[order], number[order]
-        near = np.flatnonzero(~starts_of(run[place], cells.block[place]))
-        yield Near(place[near - 1], sequence[near - 1], place[near], sequence[near])
+    order = np.lexsort((spans.low, run))
+    near = np.flatnonzero(~starts_of(run[order]))
+    before, after = order[near - 1], order[near]
+    return Near(before, spans.high[before], after, spans.low[after])
 
 
-def _between_cells(cells: Cells, run: NDArray[np.int64], is_read: NDArray[np.bool_]) -> Near:
-    """Return the neighbours that cells show: in blocks that are not read, and from block to block."""
-    import numpy as np
-
-    order = np.lexsort((cells.low, run))
-    starts = starts_of(run[order], cells.block[order])
-    first = np.flatnonzero(starts)
-    # The last number of a block that is read may be in any of its cells.
-    last = np.lexsort((cells.high[order], np.cumsum(starts)))[np.append(first[1:], len(run)) - 1]
-    before = np.arange(len(run)) - 1
-    before[first[1:]] = last[:-1]
-    near = np.flatnonzero((starts | ~is_read[order]) & ~starts_of(run[order]))
-    low, high = order[before[near]], order[near]
-    return Near(low, cells.high[low], high, cells.low[high])
-
-
-def counts_by_two(ids: Read, run: NDArray[np.int64]) -> NDArray[np.bool_]:
+def counts_by_two(spans: Spans, run: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each run whether its process took two numbers for each ID, as RocketMQ's transactional sends do.
 
     All numbers of such a run are even, or all are odd, and most steps are 2.
     """
     import numpy as np
 
-    cells, number = ids.cells, int(run.max()) + 1
-    odd, twos, steps = np.zeros((3, number), np.int64)
-    # The numbers of a cell that is not read follow one another.
-    np.add.at(odd, run, ~ids.is_read & (cells.ids > 1))
-    for _, low, after, high in neighbours(ids, run):
-        step, of = high - low, run[after]
-        np.add.at(odd, of, step & 1)
-        np.add.at(twos, of, step == _BY_TWO)
-        np.add.at(steps, of, 1)
-    result: NDArray[np.bool_] = (odd == 0) & (twos >= _FEWEST_BY_TWO) & (2 * twos >= steps)
+    near, number = neighbours(spans, run), int(run.max()) + 1
+    step, of = near.high - near.low, run[near.after]
+    odd = np.bincount(run, spans.ids > 1, number) + np.bincount(of, step & 1, number)
+    twos = np.bincount(of, step == _BY_TWO, number)
+    result: NDArray[np.bool_] = (odd == 0) & (twos >= _FEWEST_BY_TWO) & (2 * twos >= np.bincount(of, minlength=number))
     return result
 
 
 def shared_runs(
-    ids: Read, part: NDArray[np.int64], run: NDArray[np.int64]
+    spans: Spans, part: NDArray[np.int64], run: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Join the runs of processes that used the same numbers at the same time.
 
@@ -202,7 +177,7 @@ def shared_runs(
     than a process needs for 8.
 
     Returns:
-        For each cell its run, and for each run the number of its processes at one time, at least: 1 or 2.
+        For each span its run, and for each run the number of its processes at one time, at least: 1 or 2.
     """
     import numpy as np
 
@@ -211,8 +186,8 @@ def shared_runs(
     runs = np.bincount(part_of)
     if runs.max() == 1:
         return run, np.ones(len(part_of), np.int64)
-    times = _times(ids.cells, run)
-    earlier, later, goes_back, is_mixed = _continued(ids, run, (runs > 1)[part_of], times)
+    times = _times(spans, run)
+    earlier, later, goes_back, is_mixed = _continued(spans, run, (runs > 1)[part_of], times)
     links = np.bincount(part_of[later], minlength=len(runs))
     everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
     # A link joins all runs from the earlier to the later.
@@ -230,13 +205,13 @@ def shared_runs(
     return (np.cumsum(~follows) - 1)[run], processes
 
 
-def _times(cells: Cells, run: NDArray[np.int64]) -> Times:
+def _times(spans: Spans, run: NDArray[np.int64]) -> Times:
     import numpy as np
 
     order = np.argsort(run, kind="stable")
-    heads, seconds = np.flatnonzero(starts_of(run[order])), cells.seconds[order]
+    heads, seconds = np.flatnonzero(starts_of(run[order])), spans.seconds[order]
     begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
-    ids = np.bincount(run, cells.ids).astype(np.float64)
+    ids = np.bincount(run, spans.ids).astype(np.float64)
     return Times(begin, until, ids, (until - begin + 1) / ids)
 
 
@@ -252,13 +227,13 @@ def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bo
 
 
 def _continued(
-    ids: Read, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
+    spans: Spans, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the pairs of runs where the later continues the earlier, by processes that were alive.
 
     Args:
-        ids: The IDs.
-        run: For each cell, its run.
+        spans: The spans.
+        run: For each span, its run.
         chosen: For each run, whether to look at it.
         times: The times of the runs.
 
@@ -268,47 +243,42 @@ def _continued(
     """
     import numpy as np
 
-    cells = ids.cells
-    by_low, by_high = np.lexsort((cells.low, run)), np.lexsort((cells.high, run))
+    by_low, by_high = np.lexsort((spans.low, run)), np.lexsort((spans.high, run))
     heads = np.flatnonzero(starts_of(run[by_low]))
     first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
     begin, until, _, pace = times
-    low, high = cells.low[first], cells.high[last]
-    starts, ends, inserted = [], [(last[chosen], high[chosen])], []
+    low, high = spans.low[first], spans.high[last]
+    near = neighbours(spans, run)
+    goes_back = spans.seconds[near.after] < spans.seconds[near.before]
     is_mixed = np.zeros(len(low), bool)
-    for near in neighbours(ids, run):
-        goes_back = cells.seconds[near.after] < cells.seconds[near.before]
-        is_mixed[run[near.after[goes_back]]] = True
-        inserted.append(_inserted(cells, run, near, goes_back, first, low, pace))
-        is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
-        before, end, after, start = (column[is_open] for column in near)
-        # A process may have lost IDs at the end of the run before.
-        top = last[run[after] - 1]
-        is_lost = goes_back[is_open] & (cells.generator[top] == cells.generator[after])
-        is_lost &= (end < cells.high[top]) & (cells.high[top] < start)
-        ends.append((before, end))
-        starts.append((after, np.where(is_lost, cells.high[top] + 1, start), start, goes_back[is_open]))
-    end, end_number = (np.concatenate(columns) for columns in zip(*ends, strict=True))
-    start, follows, number, goes_back = (np.concatenate(columns) for columns in zip(*starts, strict=True))
-    before, which = _latest_before(cells, end, end_number + 1, start, follows)
-    lag = cells.seconds[start[which]] - cells.seconds[before]
+    is_mixed[run[near.after[goes_back]]] = True
+    is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
+    back = goes_back[is_open]
+    before, end, after, number = (column[is_open] for column in near)
+    # A process may have lost IDs at the end of the run before.
+    top = last[run[after] - 1]
+    is_lost = back & (spans.scope[top] == spans.scope[after]) & (end < spans.high[top]) & (spans.high[top] < number)
+    follows = np.where(is_lost, spans.high[top] + 1, number)
+    ends, end_number = np.append(last[chosen], before), np.append(high[chosen], end)
+    before, which = _latest_before(spans, ends, end_number + 1, after, follows)
+    lag = spans.seconds[after[which]] - spans.seconds[before]
     alive = lag <= (_ALIVE + number[which] - follows[which]) * pace[run[before]] + 2
     inside = np.flatnonzero(
-        chosen[1:] & (cells.generator[first][1:] == cells.generator[first][:-1])
+        chosen[1:] & (spans.scope[first][1:] == spans.scope[first][:-1])
         & (low[:-1] < low[1:]) & (low[1:] <= high[:-1] + 1) & (begin[1:] - until[:-1] <= _ALIVE * pace[:-1] + 2)
     )  # fmt: skip
-    between = np.unique(np.concatenate(inserted))
+    between = np.unique(_inserted(spans, run, near, goes_back, first, low, pace))
     inside = np.setdiff1d(inside, between)
     return (
         np.concatenate((run[before[alive]], inside, between)),
-        np.concatenate((run[start[which[alive]]], inside + 1, between + 1)),
-        np.concatenate((goes_back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
+        np.concatenate((run[after[which[alive]]], inside + 1, between + 1)),
+        np.concatenate((back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
         is_mixed,
     )
 
 
 def _inserted(
-    cells: Cells,
+    spans: Spans,
     run: NDArray[np.int64],
     near: Near,
     goes_back: NDArray[np.bool_],
@@ -322,11 +292,11 @@ def _inserted(
     process with the lower number.
 
     Args:
-        cells: The cells.
-        run: For each cell, its run.
+        spans: The spans.
+        run: For each span, its run.
         near: Neighbours by number of the runs.
         goes_back: Which of them go back in time.
-        first: For each run, the cell of its lowest number.
+        first: For each run, the span of its lowest number.
         low: For each run, its lowest number.
         pace: For each run, its seconds per ID.
     """
@@ -334,9 +304,9 @@ def _inserted(
 
     before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
     head = run[after] + 1
-    lag = cells.seconds[first[head]] - cells.seconds[before]
+    lag = spans.seconds[first[head]] - spans.seconds[before]
     skipped = low[head] - end - 1
-    chosen = (cells.generator[first[head]] == cells.generator[after]) & (end < low[head]) & (low[head] < start)
+    chosen = (spans.scope[first[head]] == spans.scope[after]) & (end < low[head]) & (low[head] < start)
     # The run before has the IDs of both processes, so it is faster than the slower one.
     slowest = np.maximum(pace[run[after]], pace[head])
     chosen &= (lag >= 0) & (lag <= (_ALIVE + skipped) * slowest + 2)
@@ -345,23 +315,23 @@ def _inserted(
 
 
 def _latest_before(
-    cells: Cells,
+    spans: Spans,
     end: NDArray[np.int64],
     end_number: NDArray[np.int64],
     start: NDArray[np.int64],
     number: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells of the latest ends of the same numbers, and the places of the starts that follow them.
+    """Return the spans of the latest ends of the same numbers, and the places of the starts that follow them.
 
     Each end has one start.
     """
     import numpy as np
 
     cell, of = np.append(end, start), np.append(end_number, number)
-    order = np.lexsort((np.arange(len(cell)), cells.seconds[cell], of, cells.generator[cell]))
+    order = np.lexsort((np.arange(len(cell)), spans.seconds[cell], of, spans.scope[cell]))
     is_start, cell, of = order >= len(end), cell[order], of[order]
     places = np.arange(len(order))
-    group = np.maximum.accumulate(np.where(starts_of(cells.generator[cell], of), places, 0))
+    group = np.maximum.accumulate(np.where(starts_of(spans.scope[cell], of), places, 0))
     latest = np.maximum.accumulate(np.where(is_start, -1, places))
     found = np.flatnonzero(is_start & (latest >= group))
     found = found[np.unique(latest[found], return_index=True)[1]]

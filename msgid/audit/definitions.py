@@ -58,10 +58,6 @@ MAX_ROWS: Final = 10_000
 """Number of logs, runs and nodes that a report lists."""
 MAX_SCOPES: Final = 1_000
 """Number of findings of one check; one further finding counts the rest."""
-RATE_GENERATORS: Final = 8
-"""Number of generators whose rate is kept."""
-RATE_BINS: Final = 120
-"""Number of intervals of a rate, at most."""
 
 PRINTABLE: Final = "[ -~]+"
 """The pattern of bytes in a column of IDs that are text: printable ASCII."""
@@ -269,13 +265,3 @@ def split_pieces(pieces: Iterable[Piece]) -> list[int]:
         least = min(least, low)
         runs.append(run)
     return runs if run < MAX_RUNS else list(range(len(runs)))
-
-
-def rate_width(first: int, last: int) -> int:
-    """Return the seconds of one interval of a rate: whole minutes, so that at most `RATE_BINS` intervals are needed.
-
-    >>> rate_width(0, 3599), rate_width(0, 86_399)
-    (60, 720)
-    """
-    minutes = -(-(last - first + 1) // 60)
-    return 60 * max(1, -(-minutes // RATE_BINS))

@@ -157,16 +157,6 @@ class NodeFact(NamedTuple):
     overlapping: bool
 
 
-class RateFact(NamedTuple):
-    """The IDs of a generator in one interval that begins at a Unix second and takes ``width`` seconds."""
-
-    node: int
-    pid: int
-    start: int
-    width: int
-    ids: int
-
-
 class Facts(NamedTuple):
     """All facts of a table; each list is bounded, and the totals count everything."""
 
@@ -185,7 +175,6 @@ class Facts(NamedTuple):
     run_total: int
     nodes: list[NodeFact]
     node_total: int
-    rates: list[RateFact]
     unplaced: int
     """Rows without a source or a valid offset, if the table has offsets."""
     untimed: int
@@ -198,7 +187,7 @@ class Facts(NamedTuple):
     """Missing offsets in gaps that are too short to be findings."""
 
 
-NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, [], 0, 0, 0, {}, 0)
+NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, 0, 0, 0, {}, 0)
 
 
 def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
@@ -215,8 +204,7 @@ def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
 def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
     """Return the facts of a table whose scopes are each in one of some parts; the parts merge in any order.
 
-    The lists are cut to their limits, the largest first; the totals count everything. Rates are not merged: those of
-    the first part that has some are returned.
+    The lists are cut to their limits, the largest first; the totals count everything.
 
     Args:
         parts: At least one part.
@@ -249,7 +237,6 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         logs[:MAX_ROWS], sum(part.log_total for part in parts),
         runs[:MAX_ROWS], sum(part.run_total for part in parts),
         nodes[:MAX_ROWS], sum(part.node_total for part in parts),
-        next((part.rates for part in parts if part.rates), []), sum(part.unplaced for part in parts),
-        sum(part.untimed for part in parts), sum(part.unlanded for part in parts), columns,
-        sum(part.holes for part in parts),
+        sum(part.unplaced for part in parts), sum(part.untimed for part in parts), sum(part.unlanded for part in parts),
+        columns, sum(part.holes for part in parts),
     )  # fmt: skip

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Difference, Facts, RateFact
+    from msgid.audit.facts import Difference, Facts
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
@@ -122,7 +122,6 @@ class Report:
         differences: The messages in which two sides differ: ``fault``, ``scope``, ``offset`` and ``id``; see `compare`.
         sent: Number of rows of the other side; None unless the report is of `compare`.
         complete_until: The moment before which all sent messages have landed; None if it is not known.
-        rates: The IDs of the largest generators by interval.
         unread: The values that rows lack, for `failure`.
         rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.
 
@@ -143,7 +142,6 @@ class Report:
     nodes: list[NodeRow] = field(default_factory=list)
     kinds: list[KindRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    rates: list[RateFact] = field(default_factory=list)
     unplaced: int = 0
     untimed: int = 0
     unlanded: int = 0
@@ -298,7 +296,7 @@ class Report:
         from msgid.audit._page import Content
 
         until = None if self.complete_until is None else _complete(self.complete_until)
-        return Content(self.summary, until, self.notes, self.rates, {name: getattr(self, name) for name in _LISTS})
+        return Content(self.summary, until, self.notes, {name: getattr(self, name) for name in _LISTS})
 
 
 def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
@@ -327,7 +325,6 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         ],
         [KindRow(*kind) for kind in facts.kinds],
         _notes(facts),
-        facts.rates,
         facts.unplaced,
         facts.untimed,
         facts.unlanded,

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from msgid.audit._digests import is_short
 from msgid.audit.facts import merged
 from spark_ext._shipping import shipped
 from spark_ext.auditing._values import keep
-from spark_ext.auditing.summaries import bit_of, bits_in, block_of, highest, log_summary, lowest, positions, word_of
+from spark_ext.auditing.summaries import (
+    bit_of,
+    bits_in,
+    block_of,
+    highest,
+    is_short,
+    log_summary,
+    lowest,
+    positions,
+    word_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +139,7 @@ def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
     import pyarrow as pa
 
-    short = is_short(F.col("low"), F.col("high"), F.col("messages"))
+    short = is_short("messages")
     counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(short, F.col("messages"))).alias("offsets"))
     (held,) = blocks.agg(*counts).collect()
     offsets = held["offsets"] or 0
@@ -164,13 +173,12 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from msgid.audit._digests import Words
     from msgid.audit._logs import gaps_in
+    from msgid.audit._spans import spans_of_words
 
     names, log, _ = _named(words)
-    word, mask = (_numbers(words, name) for name in ("word", "mask"))
-    order = np.lexsort((word, log))
-    gaps = gaps_in(Words(log, 0 * log, word, mask).take(order), rules.max_gaps, rules.shortest)
+    spans = spans_of_words(log, 0 * log, *(_numbers(words, name) for name in ("word", "mask")))
+    gaps = gaps_in(spans, rules.max_gaps, rules.shortest)
     counts = np.ones(len(gaps.scope), np.int64)
     counts[:1] += gaps.total - len(counts)
     none = np.full(len(gaps.holes), _HOLES)
@@ -182,8 +190,8 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
 
 def _facts(rows: pa.Table, rules: Rules) -> Facts:
     """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
-    from msgid.audit._digests import Gaps
     from msgid.audit._logs import NEVER, Blocks, facts_of_blocks
+    from msgid.audit._spans import Gaps
     from msgid.audit.facts import NOTHING
 
     names, log, _ = _named(rows)

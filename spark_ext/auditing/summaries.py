@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit._digests import BLOCK_SHIFT, WORD_SHIFT
+from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT
 from msgid.audit.definitions import AHEAD_S, COUNTED, is_generator
 from spark_ext.auditing._values import content_columns, offset_column, source_column
 from spark_ext.columns._crc import look_up, octet, word
@@ -206,6 +206,11 @@ def word_of(number: Column) -> Column:
 def block_of(word: Column) -> Column:
     """Return the block of a word."""
     return F.shiftright(word, BLOCK_SHIFT - WORD_SHIFT)
+
+
+def is_short(count: str) -> Column:
+    """Return whether the numbers from ``low`` to ``high`` are more than the column ``count`` says."""
+    return F.col("high") - F.col("low") + 1 > F.col(count)
 
 
 def bit_of(number: Column) -> Column:

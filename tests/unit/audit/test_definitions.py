@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgid.audit.definitions import CHECKS, FIRST_NUMBERS, MAX_RUNS, SEVERITIES, Piece, rate_width, split_pieces
+from msgid.audit.definitions import CHECKS, FIRST_NUMBERS, MAX_RUNS, SEVERITIES, Piece, split_pieces
 
 ERRORS = {
     "lost_messages", "changed_messages", "uncompared_messages", "missing_offsets", "duplicate_messages",
@@ -73,11 +73,3 @@ def test_pieces_of_too_many_runs_are_a_run_each():
     assert split_pieces([*often, back]) == [*range(MAX_RUNS), MAX_RUNS - 1]
     assert split_pieces([*often, back, again]) == list(range(MAX_RUNS + 2))
     assert set(split_pieces(piece((second, -1)) for second in range(2 * MAX_RUNS))) == {0}
-
-
-def test_rate_has_at_most_120_intervals_of_whole_minutes():
-    """The width follows from the span."""
-    for span in (0, 59, 60, 7_199, 7_200, 10**9):
-        width = rate_width(1_000, 1_000 + span)
-        assert width % 60 == 0
-        assert span // width + 1 <= 121

@@ -1,6 +1,7 @@
 """Logs from blocks of offsets show what a plain model of single messages shows."""
 
 import itertools
+import random
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -8,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
-digests = pytest.importorskip("msgid.audit._digests")
+spans = pytest.importorskip("msgid.audit._spans")
 logs = pytest.importorskip("msgid.audit._logs")
 Rules = pytest.importorskip("msgid.audit._options").Rules
 
-BLOCK = 1 << digests.BLOCK_SHIFT
+BLOCK = 1 << spans.BLOCK_SHIFT
 NAMES = ["a", "b"]
 OFFSETS = st.builds(int.__add__, st.sampled_from([0, BLOCK - 4, 3 * BLOCK - 2, 2**40]), st.integers(0, 7))
 MOMENTS = st.none() | st.integers(0, 9)
@@ -96,18 +97,18 @@ def test_blocks_of_logs_show_what_single_messages_show(rows):
 
 
 @given(ROWS, st.randoms(use_true_random=False))
+@example([(0, offset, 0, None, None) for offset in (BLOCK - 1, BLOCK, BLOCK + 2)], random.Random(1))
 def test_blocks_of_logs_may_be_made_in_any_tasks(rows, chance):
     """Blocks are the same if each is made by itself, and the facts do not depend on their order."""
     messages = logs.messages_of(columns_of(rows))
-    whole = logs.blocks_of(messages)
-    of_block = np.cumsum(digests.starts_of(messages.log, messages.offset >> digests.BLOCK_SHIFT))
+    of_block = np.cumsum(spans.starts_of(messages.log, messages.offset >> spans.BLOCK_SHIFT))
     numbers = list(range(1, int(of_block[-1]) + 1))
     chance.shuffle(numbers)
     parts = [logs.blocks_of(logs.Messages(*(column[of_block == n] for column in messages))) for n in numbers]
     joined = logs.Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    words = logs.short_words(whole, digests.words_of(messages.log, 0 * messages.log, messages.offset))
-    gaps = digests.Gaps(1_000)
-    for rest in (0, 1):
-        own = logs.gaps_in(words.take(words.block % 2 == rest), 1_000)
+    gaps = spans.Gaps(1_000)
+    for rest in (0, 1):  # a span may reach into the next block of its part
+        part = (messages.offset >> spans.BLOCK_SHIFT) // 2 % 2 == rest
+        own = logs.gaps_in(spans.spans_of(messages.log[part], 0 * messages.log[part], messages.offset[part]), 1_000)
         gaps.add_ranges(own.scope, own.first, own.last, own.total)
     assert shown(logs.facts_of_blocks(NAMES, joined, gaps)) == model(rows)

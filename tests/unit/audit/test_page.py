@@ -70,7 +70,7 @@ def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, sc
     browser.get((tmp_path / "audit.html").as_uri())
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    for name, count in (("bars", len(report.findings)), ("timelines", len(report.logs)), ("rates", 2)):
+    for name, count in (("bars", len(report.findings)), ("timelines", len(report.logs))):
         charts = browser.find_elements("css selector", f"#{name} svg")
         assert len(charts) == count
         for chart in charts:

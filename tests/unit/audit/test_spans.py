@@ -1,7 +1,6 @@
-"""Digests of generators: they merge in any order, and show what a plain model of single IDs shows."""
+"""Spans of IDs: they merge in any order, and show what a plain model of single IDs shows."""
 
 import itertools
-import random
 
 import pytest
 from helpers.lives import KINDS, generator_of
@@ -11,13 +10,13 @@ from hypothesis import strategies as st
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 
 np = pytest.importorskip("numpy")
-digests = pytest.importorskip("msgid.audit._digests")
+spans = pytest.importorskip("msgid.audit._spans")
 facts = pytest.importorskip("msgid.audit.facts")
 runs = pytest.importorskip("msgid.audit._runs")
 
 JUMP = 100
 ALIVE = 8
-BLOCK = 1 << digests.BLOCK_SHIFT
+BLOCK = 1 << spans.BLOCK_SHIFT
 
 
 def columns_of(ids):
@@ -26,9 +25,7 @@ def columns_of(ids):
 
 def shown_by(ids, most=1_000_000):
     """Return the runs, gaps and steps of IDs: tuples of a generator, a second and a sequence number."""
-    words = digests.words_of(*columns_of(ids))
-    cells = digests.cells_of(words)
-    return runs.shown_by(cells, digests.marked_words(cells, words), JUMP, most)
+    return runs.shown_by(spans.spans_of(*columns_of(ids)), JUMP, most)
 
 
 def listed(part):
@@ -209,7 +206,7 @@ def restarted(steps, start, restart_at):
 @example({(0, 5, 7), (0, 5, 9), (0, 5, 50_000_000), (0, 99, 10), (0, 99, 50_000_003)})
 @example({(0, 5, BLOCK - 6), (0, 5, BLOCK - 1), (0, 6, BLOCK - 4), (0, 7, BLOCK), (0, 9, BLOCK + 2)})
 @example({(0, n // 30_000, n) for n in (*range(65_530, 65_534), *range(65_540, 65_542))})
-def test_digest_of_any_ids_shows_what_single_ids_show(ids):
+def test_spans_of_any_ids_shows_what_single_ids_show(ids):
     """Runs, gaps and steps are those of the plain model, whatever the order of seconds and numbers is."""
     shown = shown_by(ids)
     assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
@@ -217,7 +214,7 @@ def test_digest_of_any_ids_shows_what_single_ids_show(ids):
 
 
 @given(GROWING, st.sampled_from([0, BLOCK - 20]), st.integers(0, 80))
-def test_digest_of_a_restarted_generator_shows_what_single_ids_show(steps, start, restart_at):
+def test_spans_of_a_restarted_generator_shows_what_single_ids_show(steps, start, restart_at):
     """As above for a generator whose sequence grows with time, and which may start again."""
     ids = restarted(steps, start, restart_at)
     shown = shown_by(ids)
@@ -225,7 +222,7 @@ def test_digest_of_a_restarted_generator_shows_what_single_ids_show(steps, start
 
 
 @given(GROWING, GROWING, st.integers(0, 6))
-def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
+def test_spans_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
     """As above for two processes that count from 0."""
     ids = {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
     shown = shown_by(ids)
@@ -233,7 +230,7 @@ def test_digest_of_processes_at_one_time_shows_what_single_ids_show(steps, other
 
 
 @given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
-def test_digest_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
+def test_spans_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
     """As above, where most numbers are 2 apart."""
     numbers = list(itertools.accumulate(steps, initial=start))
     ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
@@ -242,7 +239,7 @@ def test_digest_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_digest_of_processes_that_share_a_pid_shows_what_single_ids_show(kind):
+def test_spans_of_processes_that_share_a_pid_shows_what_single_ids_show(kind):
     """As above for the processes that `test_lives` knows."""
     made = generator_of(3, kind)
     ids = {(0, second, number) for second, number in made.ids}
@@ -250,45 +247,8 @@ def test_digest_of_processes_that_share_a_pid_shows_what_single_ids_show(kind):
     assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
 
 
-def test_digest_reads_marked_blocks_alone():
-    """Blocks in which each second is complete are not read, and a large block is read in steps of whole blocks."""
-    whole = {(0, n // 1000, n) for n in range(BLOCK)}
-    lost = {(0, n // 1000, n) for n in range(BLOCK, BLOCK + 2000) if n != BLOCK + 700}
-    cells = digests.cells_of(digests.words_of(*columns_of(whole | lost)))
-    assert [part.tolist() for part in digests.marked_blocks(cells)] == [[0], [1], [1_999]]
-    assert ranges(shown_by(whole | lost).gaps) == [(0, BLOCK + 700, BLOCK + 700)]
-
-
-def test_digest_reads_blocks_in_steps(monkeypatch):
-    """A step has whole blocks, and the runs, gaps and steps of the clock do not depend on its size."""
-    chance = random.Random(7)
-    ids = {(n % 3, n // 50, (n // 3) * 40_000 + chance.randrange(50)) for n in range(600)}
-    whole = shown_by(ids)
-    words = digests.words_of(*columns_of(ids))
-    words = words.take(np.lexsort((words.word, words.seconds, words.block, words.generator)))
-    assert len(list(digests.in_steps(words))) == 1
-    monkeypatch.setattr(digests, "_MOST_POINTS", 7)
-    steps = [
-        {(words.generator[at], words.block[at]) for at in places.tolist()} for places, _ in digests.in_steps(words)
-    ]
-    assert 1 < len(steps) <= len(set.union(*steps)) == sum(map(len, steps))
-    assert max(map(len, steps)) <= 7
-    stepped = shown_by(ids)
-    assert listed(stepped.runs) == listed(whole.runs)
-    assert ranges(stepped.gaps) == ranges(whole.gaps)
-    assert listed(stepped.steps) == listed(whole.steps)
-
-
-def test_words_that_are_not_all_of_a_marked_block_are_refused():
-    """A digest of cells and words that belong to different rows is an error, not a wrong report."""
-    words = digests.words_of(*columns_of({(0, 1, 1), (0, 2, 5), (0, 2, 7)}))
-    cells = digests.cells_of(words)
-    with pytest.raises(ValueError, match="`words` must be all words"):
-        runs.shown_by(cells, words.take(words.seconds == 2), JUMP, 10)
-
-
 @given(IDS, st.integers(1, 5))
-def test_digest_lists_the_largest_gaps_and_the_largest_of_each_generator(ids, most):
+def test_spans_list_the_largest_gaps_and_the_largest_of_each_generator(ids, most):
     """The others are counted."""
     every, few = shown_by(ids), shown_by(ids, most)
     ordered = sorted(ranges(every.gaps), key=lambda gap: (gap[1] - gap[2], gap))
@@ -297,15 +257,44 @@ def test_digest_lists_the_largest_gaps_and_the_largest_of_each_generator(ids, mo
     assert few.gaps.total == len(ordered)
 
 
+def words_of(ids):
+    """Return the words of IDs as the columns of `spans_of_words`, as Spark makes them."""
+    masks = {}
+    for generator, second, number in ids:
+        key = (generator, second, number >> spans.WORD_SHIFT)
+        masks[key] = masks.get(key, 0) | 1 << number % 32
+    return np.array([(*key, mask) for key, mask in masks.items()], np.int64).reshape(-1, 4).T
+
+
 @given(IDS, st.randoms(use_true_random=False))
-def test_digests_merge_in_any_order_to_the_same_digest(ids, chance):
-    """The digest of a table is that of its parts, however it is divided, and parts may hold the same ID."""
+def test_spans_of_parts_merge_in_any_order_to_the_spans_of_the_whole(ids, chance):
+    """Parts are numbers or words of 32 numbers, however the words are divided; a number may be there several times."""
     rows = sorted(ids)
-    pieces = [digests.words_of(*columns_of(chance.sample(rows, chance.randint(1, len(rows))))) for _ in range(3)]
-    pieces.append(digests.words_of(*columns_of(rows)))
-    chance.shuffle(pieces)
-    left = digests.merged_words(digests.merged_words(*pieces[:2]), digests.merged_words(*pieces[2:]))
-    assert listed(left) == listed(digests.merged_words(*pieces)) == listed(digests.words_of(*columns_of(rows)))
+    whole = spans.spans_of(*columns_of(rows))
+    again = np.concatenate([columns_of(rows), columns_of(chance.sample(rows, chance.randint(0, len(rows))))], axis=1)
+    assert listed(spans.spans_of(*again)) == listed(whole)
+    words = words_of(rows)
+    of_part = np.array([chance.randrange(3) for _ in words[0]], np.int64)
+    parts = [spans.spans_of_words(*words[:, of_part == part]) for part in chance.sample(range(3), 3)]
+    assert listed(spans.merged_spans(*parts)) == listed(whole)
+    assert sorted(id for span in listed(whole) for id in numbers_of(span)) == rows
+
+
+def numbers_of(span):
+    scope, second, low, high = span
+    return [(scope, second, number) for number in range(low, high + 1)]
+
+
+@given(st.sets(st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 12)), min_size=1))
+def test_divided_spans_are_equal_or_apart(ids):
+    """They have the same numbers as before, and those that do not meet another one stay as they are."""
+    whole = spans.spans_of(*columns_of(ids))
+    pieces = listed(spans.divided(whole))
+    assert sorted(id for piece in pieces for id in numbers_of(piece)) == sorted(ids)
+    for (scope, _, low, high), (other, _, start, end) in itertools.combinations(pieces, 2):
+        assert scope != other or (low, high) == (start, end) or high < start or end < low
+    bounds = {(scope, number) for scope, _, low, high in listed(whole) for number in (low, high + 1)}
+    assert all((scope, low) in bounds and (scope, high + 1) in bounds for scope, _, low, high in pieces)
 
 
 PARTS = st.lists(

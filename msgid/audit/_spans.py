@@ -1,0 +1,177 @@
+"""Spans: numbers of one scope that follow one another, such as those of a generator in a second, or offsets of a log.
+
+Spans of parts of a table merge in any order. NumPy makes them of numbers here. Spark makes words of 32 numbers in the
+JVM, and spans of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgid.audit.facts import Counted, Gap
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+WORD_SHIFT: Final = 5
+BLOCK_SHIFT: Final = 16
+"""A block has 65,536 numbers."""
+_NUMBER_BITS: Final = 33
+"""The bits of a sequence number, or of one after the last."""
+
+
+def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where sorted keys change; the first place is one."""
+    import numpy as np
+
+    changed = np.ones(len(keys[0]), bool)
+    if len(changed):
+        changed[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return changed
+
+
+class Spans(NamedTuple):
+    """Spans as columns: the place of the scope, Unix seconds or 0, the lowest and the highest number."""
+
+    scope: NDArray[np.int64]
+    seconds: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The number of distinct IDs of each span."""
+        return self.high - self.low + 1
+
+    def take(self, rows: Any) -> Spans:
+        """Return some of the spans, by their places or by a mask."""
+        return Spans(*(column[rows] for column in self))
+
+
+def spans_of(scope: NDArray[np.int64], seconds: NDArray[np.int64], number: NDArray[np.int64]) -> Spans:
+    """Return the spans of numbers; a number may be there several times."""
+    import numpy as np
+
+    order = np.lexsort((number, seconds, scope))
+    order = order[starts_of(scope[order], seconds[order], number[order])]
+    return _joined(Spans(scope[order], seconds[order], number[order], number[order]))
+
+
+def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any]) -> Spans:
+    """Return the spans of words: of each word, the mask has the bits of its 32 numbers."""
+    import numpy as np
+
+    def places(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.sort(np.concatenate([np.flatnonzero(bits >> n & 1) << WORD_SHIFT | n for n in range(32)]))
+
+    low, high = places(mask & ~(mask << 1)), places(mask & ~(mask >> 1))
+    row, bit = low >> WORD_SHIFT, (1 << WORD_SHIFT) - 1
+    start = word[row] << WORD_SHIFT
+    return merged_spans(Spans(scope[row], seconds[row], start + (low & bit), start + (high & bit)))
+
+
+def merged_spans(*parts: Spans) -> Spans:
+    """Return the spans of several parts, which do not have a number in common."""
+    import numpy as np
+
+    spans = Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return _joined(spans.take(np.lexsort((spans.low, spans.seconds, spans.scope))))
+
+
+def _joined(spans: Spans) -> Spans:
+    """Return ordered spans, in which those that follow one another are one."""
+    import numpy as np
+
+    starts = starts_of(spans.scope, spans.seconds)
+    starts[1:] |= spans.low[1:] != spans.high[:-1] + 1
+    return spans.take(starts)._replace(high=spans.high[np.roll(starts, -1)])
+
+
+def divided(spans: Spans) -> Spans:
+    """Return spans that are divided where another one of their scope begins or ends: two of them are equal or apart."""
+    import numpy as np
+
+    low = spans.scope << _NUMBER_BITS | spans.low
+    end = spans.scope << _NUMBER_BITS | (spans.high + 1)
+    bounds = np.unique(np.concatenate((low, end)))
+    first = np.searchsorted(bounds, low)
+    pieces = np.searchsorted(bounds, end) - first
+    row = np.repeat(np.arange(len(low)), pieces)
+    place = first[row] + np.arange(len(row)) - (np.cumsum(pieces) - pieces)[row]
+    start = spans.scope[row] << _NUMBER_BITS
+    return spans.take(row)._replace(low=bounds[place] - start, high=bounds[place + 1] - 1 - start)
+
+
+class Gaps:
+    """Missing ranges of scopes, as they are found: of many, the largest and the largest of each scope.
+
+    Args:
+        most: Number of ranges to list.
+        shortest: Numbers of the shortest range; shorter ones are holes, which are only counted.
+
+    Attributes:
+        holes: The missing numbers of each scope that are holes.
+    """
+
+    def __init__(self, most: int, shortest: int = 1) -> None:
+        import numpy as np
+
+        self._most, self._shortest = most, shortest
+        self.holes: dict[int, int] = {}
+        self.scope = self.first = self.last = np.zeros(0, np.int64)
+        self.total = 0
+
+    def add(self, scope: NDArray[np.int64], before: NDArray[np.int64], number: NDArray[np.int64]) -> None:
+        """Add neighbours: two numbers of a scope, between which all numbers are missing."""
+        found = number - before > self._shortest
+        if self._shortest > 1:
+            is_hole = (number - before > 1) & ~found
+            self.add_holes(scope[is_hole], (number - before - 1)[is_hole])
+        self.add_ranges(scope[found], before[found] + 1, number[found] - 1, int(found.sum()))
+
+    def add_holes(self, scope: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Add missing numbers that are not findings."""
+        for one, number in zip(scope.tolist(), count.tolist(), strict=True):
+            self.holes[one] = self.holes.get(one, 0) + number
+
+    def holes_of(self, scope: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the holes of some scopes."""
+        import numpy as np
+
+        return np.array([self.holes.get(one, 0) for one in scope.tolist()] if self.holes else 0 * scope, np.int64)
+
+    def add_ranges(
+        self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int
+    ) -> None:
+        """Add ranges: the largest of ``total`` ranges, and the largest of each scope."""
+        import numpy as np
+
+        self.total += total
+        scope, first, last = (
+            np.concatenate(pair) for pair in zip((self.scope, self.first, self.last), (scope, first, last), strict=True)
+        )
+        order = np.lexsort((first, scope, first - last))
+        if len(order) > self._most:
+            kept = np.arange(len(order)) < self._most
+            kept[np.unique(scope[order], return_index=True)[1]] = True
+            order = order[kept]
+        self.scope, self.first, self.last = scope[order], first[order], last[order]
+
+    def counted(
+        self, check: str, names: list[str], scope: NDArray[np.int64], missing: NDArray[np.int64]
+    ) -> list[Counted]:
+        """Return the number of missing numbers of each scope, with its largest range."""
+        import numpy as np
+
+        place = dict(zip(*(part.tolist() for part in np.unique(self.scope, return_index=True)), strict=True))
+        return [
+            Counted(check, names[one], count, int(self.first[place[one]]), int(self.last[place[one]]))
+            for one, count in zip(scope.tolist(), missing.tolist(), strict=True)
+            if count
+        ]
+
+    def listed(self, kind: str, names: list[str]) -> list[Gap]:
+        """Return the ranges, largest first."""
+        columns = (self.scope.tolist(), self.first.tolist(), self.last.tolist())
+        return [Gap(kind, names[one], low, high, high - low + 1) for one, low, high in zip(*columns, strict=True)]
