@@ -40,26 +40,31 @@ def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, 
     return type if leaf is None else leaf(type, place)
 
 
-def check_names(type: Any, place: tuple[str, ...] = ()) -> None:
-    """Check the names of columns and of the fields of each struct; Spark's default settings ignore their case.
+def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:
+    """Check the columns of rows, and the fields of each struct.
 
     Raises
     ------
     TableConflict
-        if two names are equal or differ in case only.
+        if two names are equal or differ in case only, which Spark's default settings ignore, or if a type is void: no
+        later batch would fit.
     """
+    if isinstance(type, T.NullType):
+        raise TableConflict(
+            f"cannot write column {'.'.join(place)!r}: its type is void; cast it, for example to string"
+        )
     if isinstance(type, T.ArrayType):
-        check_names(type.elementType, (*place, "element"))
+        check_columns(type.elementType, (*place, "element"))
     if isinstance(type, T.MapType):
-        check_names(type.keyType, (*place, "key"))
-        check_names(type.valueType, (*place, "value"))
+        check_columns(type.keyType, (*place, "key"))
+        check_columns(type.valueType, (*place, "value"))
     seen: dict[str, str] = {}
     for field in type if isinstance(type, T.StructType) else ():
         name = ".".join((*place, field.name))
         other = seen.setdefault(field.name.lower(), name)
         if other is not name:
             raise TableConflict(f"cannot write the columns {other!r} and {name!r}: their names differ in case only")
-        check_names(field.dataType, (*place, field.name))
+        check_columns(field.dataType, (*place, field.name))
 
 
 def check_fits(rows: T.StructType, table: T.StructType, path: str) -> None:

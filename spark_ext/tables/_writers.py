@@ -69,3 +69,33 @@ def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
             "it, or over Spark Connect. Choose one name per checkpoint"
         )
     return Writer(query, query, chosen=False)
+
+
+def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
+    """Check the number of a batch. Spark replays no other batch than the last one.
+
+    Raises
+    ------
+    TableConflict
+        if the writer has written a later batch to the table.
+    """
+    if batch_id < last:
+        raise TableConflict(
+            f"cannot write batch {batch_id} of {writer.name!r} to {place}: its batch {last} is in the table. "
+            "The checkpoint is older than the table, or another query has this name: choose another app_id"
+        )
+
+
+def check_query(writer: Writer, place: str, *queries: str | None) -> None:
+    """Check the queries that have written batches under the writer's name; None and empty text are unknown queries.
+
+    Raises
+    ------
+    TableConflict
+        if all of them are other queries than the writer's.
+    """
+    if writer.query is not None and not {writer.query, "", None} & {*queries}:
+        raise TableConflict(
+            f"cannot write to {place}: its writer {writer.name!r} is another query than {writer.query}. Restore that "
+            "query's checkpoint, or choose another app_id"
+        )

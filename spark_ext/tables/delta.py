@@ -11,35 +11,33 @@ commit says which query wrote the batch, so another query with the same name doe
 from __future__ import annotations
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
-from spark_ext._compat import type_named
 from spark_ext._filesystem import filesystem, literal, resolve
-from spark_ext._private import conditions_of, words_of
+from spark_ext._private import cause_of, conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import (
     NO_VALUE,
     THREADS,
     CountedRows,
+    check_columns,
     check_fits,
-    check_names,
     check_partitions,
     checked_partitions,
     data_files,
     plain,
 )
-from spark_ext.tables._writers import TableConflict
+from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat, TableName
 
 if TYPE_CHECKING:
@@ -52,6 +50,7 @@ if TYPE_CHECKING:
 
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_NEEDED: Final = "a Delta table needs deltalake 1.6 or later: pip install 'msgid[delta]'"
 _LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _PLAIN: Final = (
@@ -68,14 +67,9 @@ _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 _FORGETS: Final = "delta.setTransactionRetentionDuration"
 WRITE: Final = "msgid_write"
 """Each write has a folder ``msgid_write=UUID`` in the table, so that two writes never touch the same files."""
-_OURS: Final = re.compile(rf"{WRITE}=[0-9a-f]{{32}}/")
 _ATTEMPTS: Final = 10
 _COMMITS: Final = (16, 1000)
 """Numbers of commits among which the last one of a writer is searched."""
-_COLUMNS: Final = 32
-"""Number of columns with statistics; other writers of Delta tables use the same number."""
-_CHARACTERS: Final = 64
-"""The log does not have bounds of longer text."""
 _OTHERS_CAME_FIRST: Final = (
     "DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
@@ -198,13 +192,9 @@ class _Table:
         try:
             import deltalake
         except ImportError:
-            raise ImportError("a Delta table needs deltalake: pip install 'msgid[delta]'", name="deltalake") from None
+            raise ImportError(_NEEDED, name="deltalake") from None
         if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < _LOWEST:
-            raise ImportError(
-                f"a Delta table needs deltalake {'.'.join(map(str, _LOWEST))} or later, got {deltalake.__version__}: "
-                "pip install 'msgid[delta]'",
-                name="deltalake",
-            )
+            raise ImportError(f"{_NEEDED}, got {deltalake.__version__}", name="deltalake")
         folder = self._location() if self._is_named else self._path
         if folder is None:
             return None
@@ -231,14 +221,12 @@ class _Table:
         try:
             if not spark.catalog.tableExists(name):
                 return None
-            details = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()
-        except ParseException:
-            raise ValueError(f"`table` must be the name of a table, got {str(name)!r}") from None
-        except AnalysisException:  # a view
-            details = []
-        if not details or details[0][0] != FORMAT.name:
-            raise TableConflict(f"cannot use {name} as a Delta table: it is a view or a table of another format")
-        return str(details[0][1])
+            format, location = spark.sql(f"DESCRIBE DETAIL {name}").select("format", "location").collect()[0]
+        except AnalysisException as error:  # a view, or text that is not a name
+            raise TableConflict(f"cannot use {name} as a Delta table: {cause_of(error)}") from None
+        if format != FORMAT.name:
+            raise TableConflict(f"cannot use {name} as a Delta table: its format is {format!r}")
+        return str(location)
 
     def find(self, log: DeltaTable, writer: Writer, batch_id: int) -> dict[str, Any] | None:
         """Return what the commit of a batch says of itself; None if the batch is not in the table.
@@ -251,21 +239,11 @@ class _Table:
         last = log.transaction_version(writer.name)
         if last is None or batch_id > last:
             return None
-        if batch_id < last:
-            raise TableConflict(
-                f"cannot write batch {batch_id} of {writer.name!r} to {self._path}: its batch {last} is in the table. "
-                "The checkpoint is older than the table, or another query has this name: choose another app_id"
-            )
-        for said in (_said_in(commit) for count in _COMMITS for commit in log.history(count)):
-            if said.get("writer") != writer.name:
-                continue
-            if None not in (said.get("query"), writer.query) and said["query"] != writer.query:
-                raise TableConflict(
-                    f"cannot write to {self._path}: its writer {writer.name!r} is another query than {writer.query}. "
-                    "Restore that query's checkpoint, or choose another app_id"
-                )
-            return said
-        return {}
+        check_batch(writer, self._path, batch_id, last)
+        commits = (_said_in(commit) for count in _COMMITS for commit in log.history(count))
+        said = next((said for said in commits if said.get("writer") == writer.name), {})
+        check_query(writer, self._path, said.get("query"))
+        return said
 
     def check(
         self, df: DataFrame, log: DeltaTable | None, partition_by: tuple[str, ...], *, replaces: bool = False
@@ -277,9 +255,9 @@ class _Table:
         TableConflict
             if not.
         """
-        check_names(df.schema)
-        _schema(df, has_jar=self.has_jar)
+        check_columns(df.schema)
         if not self.has_jar:
+            _schema(df)
             check_partitions(df, partition_by)
         if WRITE in map(str.lower, df.columns):
             raise TableConflict(f"cannot write a column named {WRITE!r}: the table's folders have that name")
@@ -394,7 +372,7 @@ class _Table:
         from deltalake.transaction import CommitProperties, Transaction
 
         properties = CommitProperties(
-            custom_metadata={key: value for key, value in said.items() if value is not None},
+            custom_metadata={"userMetadata": json.dumps(said)} if said else None,
             app_transactions=[Transaction(said["writer"], batch_id)] if said else None,
         )
         before = log.version()
@@ -422,25 +400,26 @@ def _uri(path: str) -> str:
 
 
 def _said_in(commit: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a commit in the history of a table; Delta's own writer has those of its user as text.
+    """Return what a writer said in a commit; other programs have their own text there.
 
     Examples
     --------
-    >>> _said_in({"operation": "WRITE", "userMetadata": '{"writer": "orders"}'})["writer"]
-    'orders'
+    >>> _said_in({"operation": "WRITE", "userMetadata": '{"writer": "orders"}'})
+    {'writer': 'orders'}
+    >>> _said_in({"operation": "WRITE", "userMetadata": "7"}), _said_in({"userMetadata": "by hand"}), _said_in({})
+    ({}, {}, {})
     """
-    own = None
     with suppress(ValueError):
-        own = json.loads(commit.get("userMetadata") or "{}")
-    return {**commit, **own} if isinstance(own, dict) else commit
+        said = json.loads(commit.get("userMetadata") or "{}")
+        return said if isinstance(said, dict) else {}
+    return {}
 
 
-def _schema(df: DataFrame, *, has_jar: bool) -> T.StructType:
+def _schema(df: DataFrame) -> T.StructType:
     """Return the columns of a Delta table for a DataFrame's rows; every column may be NULL."""
 
     def checked(type: Any, place: tuple[str, ...]) -> Any:
-        is_text = isinstance(type, T.StringType) and type == T.StringType()
-        if is_text or isinstance(type, _PLAIN) or (has_jar and type_named(type, "variant")):
+        if type == T.StringType() or isinstance(type, _PLAIN):
             return type
         raise TableConflict(
             f"cannot write column {'.'.join(place)!r} to a Delta table: it lacks the type {type.simpleString()}; cast "
@@ -454,7 +433,7 @@ def _schema(df: DataFrame, *, has_jar: bool) -> T.StructType:
 def _delta_schema(df: DataFrame) -> Schema:
     from deltalake import Schema
 
-    return Schema.from_json(json.dumps(_schema(df, has_jar=False).jsonValue()))
+    return Schema.from_json(json.dumps(_schema(df).jsonValue()))
 
 
 def _spark_schema(table: DeltaTable) -> T.StructType:
@@ -467,76 +446,35 @@ def _add_action(files: pafs.FileSystem, base: str, info: pafs.FileInfo) -> AddAc
     from deltalake.transaction import AddAction
 
     with files.open_input_file(info.path) as file:
-        footer = pq.ParquetFile(file).metadata
+        rows = pq.ParquetFile(file).metadata.num_rows
     inner = info.path[len(base.rstrip("/")) + 1 :]
     pairs = [map(unquote, folder.split("=", 1)) for folder in inner.split("/")[1:-1]]
     values = {name: None if text == NO_VALUE else text for name, text in pairs}
     changed = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
     # The path is not encoded here: the package encodes it for the log.
-    return AddAction(inner, info.size, values, changed, True, json.dumps(_statistics(footer)))
-
-
-def _statistics(footer: Any) -> dict[str, Any]:
-    """Return the number of rows, the number of NULLs, and the bounds of integers and short text."""
-    facts: dict[str, Any] = {"numRecords": footer.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    for place in range(min(footer.num_columns, _COLUMNS)):
-        column = footer.schema.column(place)
-        parts = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
-        if column.path != column.name or any(part is None or part.null_count is None for part in parts):
-            continue
-        facts["nullCount"][column.name] = sum(part.null_count for part in parts)
-        parts = [part for part in parts if part.num_values]
-        if column.logical_type.type not in ("NONE", "INT", "STRING") or not all(part.has_min_max for part in parts):
-            continue
-        with suppress(ValueError):  # text that is not UTF-8
-            bounds = [bound for part in parts for bound in (part.min, part.max)]
-            if bounds and all(type(one) is int or (type(one) is str and len(one) <= _CHARACTERS) for one in bounds):
-                facts["minValues"][column.name], facts["maxValues"][column.name] = min(bounds), max(bounds)
-    return facts
-
-
-def _files_of(table: DeltaTable) -> list[tuple[str, dict[str, Any]]]:
-    """Return the data files of a table, each as its path in the table's folder and its partition values.
-
-    Dates and times are text: as Python's values, some are out of range, and Spark reads others in Python's time zone.
-    """
-    import pyarrow as pa
-
-    rows = pa.table(table.get_add_actions(flatten=False))
-    values: list[dict[str, Any]] = [{}] * rows.num_rows
-    if "partition" in rows.column_names:
-        columns = pa.Table.from_struct_array(rows["partition"])
-        texts = [column.cast(pa.string()) if pa.types.is_temporal(column.type) else column for column in columns]
-        values = pa.table(texts, columns.column_names).to_pylist()
-    return [(unquote(path), found) for path, found in zip(rows["path"].to_pylist(), values, strict=True)]
+    return AddAction(inner, info.size, values, changed, True, json.dumps({"numRecords": rows}))
 
 
 def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:
-    """Read the files in the log of a table: ours by the values in the names of their folders, others by the log's."""
+    """Read the files in the log of a table; the names of folders have the values of partitions."""
     metadata, schema = table.metadata(), _spark_schema(table)
     vectors = "deletionVectors" in (table.protocol().reader_features or ()) and any(
         batch.num_rows for batch in table.deletion_vectors()
     )
     if vectors or metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
         raise TableConflict(f"cannot read {path} without Delta's JAR: it has mapped columns or deletion vectors")
-    names = metadata.partition_columns
-    fields = [field for field in schema if field.name not in names]
-    folders = [T.StructField(name, T.StringType()) for name in (WRITE, *names)]
-    ours: list[str] = []
-    others: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-    for file, values in _files_of(table):
-        group = ours if _OURS.match(file) else others.setdefault(tuple(values.items()), [])
-        group.append(literal(f"{path}/{file}"))
-    parts = []
-    if ours:
-        read = spark.read.schema(T.StructType([*fields, *folders])).option("basePath", path).parquet(*ours)
-        parts.append(read.select(*(F.col(quoted_name(f.name)).cast(f.dataType).alias(f.name) for f in schema)))
-    for pairs, files in others.items():
-        constants = dict(pairs)
-        read = spark.read.schema(T.StructType(fields)).option("recursiveFileLookup", "true").parquet(*files)
-        columns = [F.lit(constants[f.name]) if f.name in names else F.col(quoted_name(f.name)) for f in schema]
-        parts.append(read.select(*(c.cast(f.dataType).alias(f.name) for c, f in zip(columns, schema, strict=True))))
-    whole = parts[0] if parts else spark.createDataFrame([], schema)
-    for part in parts[1:]:
-        whole = whole.unionAll(part)
-    return whole
+    names, types = list(metadata.partition_columns), {field.name: field.dataType for field in schema}
+    cells = [F.col(quoted_name(field.name)).cast(field.dataType).alias(field.name) for field in schema]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for file in map(unquote, table.get_add_actions()["path"].to_pylist()):
+        groups.setdefault(tuple(part.partition("=")[0] for part in file.split("/")[:-1]), []).append(file)
+    rows = spark.createDataFrame([], schema)
+    for folders, files in groups.items():
+        # Each file of ours is in a folder of its write. Spark would read a time in the session's zone.
+        if list(folders) not in ([WRITE, *names], names) or any(types[name] == T.TimestampType() for name in names):
+            raise TableConflict(f"cannot read {path} without Delta's JAR, because of the partition of {files[0]}")
+        columns = [field for field in schema if field.name not in names]
+        columns += [T.StructField(name, T.StringType()) for name in folders]
+        reader = spark.read.schema(T.StructType(columns)).option("basePath", path)
+        rows = rows.unionAll(reader.parquet(*(literal(f"{path}/{file}") for file in files)).select(*cells))
+    return rows

@@ -28,8 +28,8 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._batches import check_fits, check_names, plain
-from spark_ext.tables._writers import TableConflict
+from spark_ext.tables._batches import check_columns, check_fits, plain
+from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
 _NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})+")
 _SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "changelog")
 """Iceberg takes a last part of such a name for a version of the table that the other parts name."""
-_STAGING: Final = ("spark.wap.id", "spark.wap.branch")
-"""Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
 _KEPT: Final = 16
@@ -110,6 +108,7 @@ class _Iceberg(TableFormat):
         return reader.table(table.sql_name)
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
+        check_columns(df.schema)
         rows = _with_types(df, plain(df.schema, _widened))
         _Table(df.sparkSession, path).create(rows, partition_by, replaces=mode == "overwrite")
 
@@ -166,7 +165,7 @@ class _Table:
 
     def prepare(self, df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
         """Return the rows as the table holds them; create the table if it is missing."""
-        check_names(df.schema)
+        check_columns(df.schema)
         if not self.exists():
             with suppress(FileExistsError):  # another driver has created it
                 self.create(self._spark.createDataFrame([], plain(df.schema, _widened)), partition_by)
@@ -212,13 +211,9 @@ class _Table:
         """
         recorded = keys_of("batch", self.properties, writer)
         last = max((number for number, _ in recorded.values()), default=-1)
-        if batch_id < last:
-            raise TableConflict(
-                f"cannot write batch {batch_id} of {writer.name!r} to {self._name}: its batch {last} is in the table. "
-                "The checkpoint is older than the table, or another query has this name: choose another app_id"
-            )
+        check_batch(writer, self._name, batch_id, last)
         if batch_id == last:
-            self._check_query([query for number, query in recorded.values() if number == last], writer)
+            check_query(writer, self._name, *(query for number, query in recorded.values() if number == last))
             return _RECORDED
         attempts = keys_of("publishing", self.properties, writer)
         bases = {snapshot for number, snapshot in attempts.values() if number == batch_id}
@@ -233,15 +228,8 @@ class _Table:
                 f"set '{key_of('batch', writer, batch_id, writer.query)}' = ''"
             )
         if staged is not None:
-            self._check_query([query], writer)
+            check_query(writer, self._name, query)
         return staged
-
-    def _check_query(self, queries: list[str], writer: Writer) -> None:
-        if writer.query is not None and not {writer.query, ""} & {*queries}:
-            raise TableConflict(
-                f"cannot write to {self._name}: its writer {writer.name!r} is another query than {writer.query}. "
-                "Restore that query's checkpoint, or choose another app_id"
-            )
 
     def _refs(self) -> dict[str, int]:
         return {row[0]: row[1] for row in self._metadata("refs", "name", "snapshot_id")}
@@ -261,9 +249,6 @@ class _Table:
 
     def stage(self, rows: DataFrame, writer: Writer, batch_id: int) -> int:
         """Write rows to the table in a snapshot that readers do not see; return the snapshot."""
-        for key in _STAGING if self.properties.get("write.wap.enabled") == "true" else ():
-            if self._spark.conf.get(key, None) is not None:
-                raise TableConflict(f"cannot write to {self._name}: {key} is set, so Spark would stage the rows")
         # Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it.
         branch, base = f"msgid-{writer.name}-{batch_id}-{uuid4().hex}", self.head()
         self._create_branch(branch, base)
@@ -275,7 +260,7 @@ class _Table:
         finally:
             self._drop(branch)
         if refs[branch] == before:
-            raise OSError(f"cannot find the rows that Spark has written to the branch {branch} of {self._name}")
+            raise TableConflict(f"cannot write to {self._name}: Spark has staged the rows apart; unset spark.wap.id")
         self._branches = list(refs)
         return refs[branch]
 
@@ -431,10 +416,6 @@ def _has_catalog(spark: SparkSession, name: str) -> bool:
 
 def _widened(type: Any, place: tuple[str, ...]) -> Any:
     """Return the type in which Iceberg holds values: its integers have at least 32 bits."""
-    if isinstance(type, T.NullType):
-        raise TableConflict(
-            f"cannot write column {'.'.join(place)!r} to an Iceberg table: it lacks the type void; cast it"
-        )
     return T.IntegerType() if isinstance(type, (T.ByteType, T.ShortType)) else type
 
 

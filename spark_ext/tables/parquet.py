@@ -18,15 +18,15 @@ from spark_ext._private import FILE_SINK_LOG
 from spark_ext.tables._batches import (
     CountedRows,
     MissingRows,
+    check_columns,
     check_fits,
-    check_names,
     check_partitions,
     checked_partitions,
     data_files,
     footer_rows,
     plain,
 )
-from spark_ext.tables._writers import TableConflict
+from spark_ext.tables._writers import TableConflict, check_query
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ _MARK: Final = "_SUCCESS"
 """File that marks a batch as complete."""
 _RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
 """The columns of the folders of micro-batches."""
-_FOREIGN: Final = {
-    FILE_SINK_LOG: "Spark's own file sink manages it",
-    "metadata": "it looks like an Iceberg table",
-}
 
 
 class _Parquet(TableFormat):
@@ -95,7 +91,7 @@ class _Parquet(TableFormat):
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         _check_own(path)
-        check_names(df.schema)
+        check_columns(df.schema)
         check_partitions(df, partition_by)
         files, base = filesystem(path)
         if mode == "error" and _is_interrupted(files, base):
@@ -110,7 +106,7 @@ FORMATS: Final = (FORMAT,)
 
 
 def _check_names(df: DataFrame) -> None:
-    check_names(df.schema)
+    check_columns(df.schema)
     for name in df.columns:
         if name.lower() in _RESERVED:
             raise TableConflict(
@@ -199,11 +195,7 @@ def _fitting(df: DataFrame, path: str) -> T.StructType | None:
 
 
 def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
-    if None not in (said["query"], writer.query) and said["query"] != writer.query:
-        raise TableConflict(
-            f"cannot write to {path}: its writer {writer.name!r} is the query {said['query']}, and this is the query "
-            f"{writer.query}. Restore that query's checkpoint, or choose another app_id or another folder"
-        )
+    check_query(writer, path, said["query"])
     if said["partition_by"] != list(partition_by):
         raise TableConflict(
             f"cannot write to {path}: partition_by must stay {tuple(said['partition_by'])}, got {partition_by}"
@@ -224,8 +216,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
     _check_own(path)
     for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
         name = info.base_name
-        if name in _FOREIGN:
-            raise TableConflict(f"cannot write to {path}: {_FOREIGN[name]}")
         if name.startswith("writer="):
             if name != f"writer={writer.name}" and not writer.chosen:
                 raise TableConflict(
@@ -233,10 +223,10 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
                     f"{writer.query}. Restore that query's checkpoint, or choose another folder; for a table of "
                     "several writers, pass app_id or use format='delta'"
                 )
-        elif not name.startswith((".", "_")):
+        elif name == FILE_SINK_LOG or not name.startswith((".", "_")):
             raise TableConflict(
-                f"cannot write to {path}: it holds {name}, which no stream has written (a batch run, perhaps). "
-                "Readers would not see all rows. Choose another folder, or use format='delta'"
+                f"cannot write to {path}: it holds {name}, which `write_once` has not written. Readers would not see "
+                "all rows. Choose another folder, or use format='delta'"
             )
 
 

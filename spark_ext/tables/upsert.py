@@ -172,8 +172,9 @@ def upsert_postgres(
     parts = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
     if len(parts) not in (1, 2) or not all(parts):
         raise ValueError(f"table must be a name or a schema and a name, got {table!r}")
-    if len(f"{parts[-1]}_conflicts".encode()) > _NAME_LENGTH:
-        raise ValueError(f"table must leave room for '_conflicts' in {_NAME_LENGTH} bytes, got {parts[-1]!r}")
+    for name in (*parts[:-1], f"{parts[-1]}_conflicts", *batch_df.columns):
+        if len(name.encode()) > _NAME_LENGTH:
+            raise ValueError(f"a name in PostgreSQL must have at most {_NAME_LENGTH} bytes of UTF-8, got {name!r}")
     if key not in batch_df.columns:
         raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
     target = _Target(conninfo, parts, key, _column_types(batch_df.schema))

@@ -150,11 +150,12 @@ def test_name_of_a_missing_table_creates_it_and_other_relations_are_refused(spar
     spark.range(1).createOrReplaceTempView("a_view")
     spark.sql("CREATE TABLE IF NOT EXISTS parquet_table (id BIGINT) USING parquet")
     for name in ("a_view", "parquet_table"):
-        with pytest.raises(TableConflict, match=f"cannot use {name} as a Delta table: it is a view or a table of"):
+        with pytest.raises(TableConflict, match=f"cannot use {name} as a Delta table: "):
             write(spark.range(1), 0, table=name)
     for name in ("a b", "x; DROP TABLE y", "", "'x'"):
-        with pytest.raises(ValueError, match="`table` must be the name of a table, got "):
+        with pytest.raises(TableConflict, match=r"cannot use .* as a Delta table: ") as error:
             write(spark.range(1), 0, table=name)
+        assert "\n" not in str(error.value)
 
 
 def test_audit_of_a_named_table_finds_its_rows(spark):

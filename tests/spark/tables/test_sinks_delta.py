@@ -77,7 +77,7 @@ EVERY_TYPE = """
 
 
 def test_write_once_delta_every_type_is_read_as_it_was(spark, tmp_path):
-    """Both readers return the written values, and the statistics contain them."""
+    """Both readers return the written values."""
     df = spark.sql(EVERY_TYPE)
     assert write(df, 0, tmp_path)
     rows = both(spark, tmp_path)
@@ -85,10 +85,6 @@ def test_write_once_delta_every_type_is_read_as_it_was(spark, tmp_path):
     assert rows[0]["at"] == dt.datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
     assert rows[0]["dec"] in {Decimal(0), Decimal(1), Decimal(2)}
     assert ids.read_table(spark, str(tmp_path)).dtypes == df.dtypes
-    table = DeltaTable(tmp_path)
-    assert table.to_pyarrow_table(filters=[("text", "=", "z" * 40)]).num_rows == 2
-    assert table.to_pyarrow_table(filters=[("text", ">", "z" * 40)]).num_rows == 0
-    assert table.to_pyarrow_table(filters=[("l", ">", 1)]).num_rows == 1
 
 
 def test_write_once_delta_partitions_keep_their_values(spark, tmp_path):
@@ -109,7 +105,7 @@ def test_write_once_delta_partitions_keep_their_values(spark, tmp_path):
     ("columns", "options", "says"),
     [
         ("id, INTERVAL '1' DAY AS span", {}, "column 'span' to a Delta table: it lacks the type interval day; cast it"),
-        ("id, NAMED_STRUCT('n', NULL) AS s", {}, "column 's.n' to a Delta table: it lacks the type void"),
+        ("id, NAMED_STRUCT('n', NULL) AS s", {}, "column 's.n': its type is void; cast it"),
         ("id, 1 AS ID", {}, "names differ in case only"),
         ("id, 1 AS msgid_write", {}, "the table's folders have that name"),
         ("id", {"partition_by": ("nope",)}, "partition_by must name columns of the rows, got 'nope'"),
@@ -214,7 +210,7 @@ def test_write_once_delta_with_an_old_deltalake_is_refused(spark, tmp_path, monk
     import deltalake
 
     monkeypatch.setattr(deltalake, "__version__", "1.5.1")
-    with pytest.raises(ImportError, match=r"needs deltalake 1.6 or later, got 1.5.1: pip install"):
+    with pytest.raises(ImportError, match=r"needs deltalake 1.6 or later: .*, got 1.5.1"):
         write(spark.range(1), 0, tmp_path)
 
 
@@ -248,17 +244,22 @@ def test_read_table_of_another_writer(spark, tmp_path):
 
 
 def test_read_table_partitions_of_another_writer_do_not_depend_on_time_zones(spark, tmp_path, monkeypatch):
-    """Times without a zone were read in the zone of the Python process, and shown in that of the session."""
+    """Times without a zone are text in the log; a time with one needs Delta's JAR, and so do folders of other names."""
     import pyarrow as pa
 
     at = dt.datetime(2026, 1, 2, 3, 4, 5, 250_000)
     times = {"ntz": pa.array([at], pa.timestamp("us")), "utc": pa.array([at], pa.timestamp("us", "UTC"))}
-    write_deltalake(tmp_path, pa.table({"id": [1], **times, "day": [at.date()]}), partition_by=["ntz", "utc", "day"])
+    rows = pa.table({"id": [1], **times, "day": [at.date()]})
+    write_deltalake(tmp_path / "a", rows, partition_by=["ntz", "day"])
+    write_deltalake(tmp_path / "b", rows, partition_by=["utc"])
+    with pytest.raises(TableConflict, match=r"cannot read .* without Delta's JAR, because of the partition of utc="):
+        ids.read_table(spark, str(tmp_path / "b"))
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
         with session_zone(spark, "America/New_York"):
-            (row,) = ids.read_table(spark, str(tmp_path)).selectExpr("string(ntz)", "unix_micros(utc)", "day").collect()
+            rows = ids.read_table(spark, str(tmp_path / "a"))
+            (row,) = rows.selectExpr("string(ntz)", "unix_micros(utc)", "day").collect()
     finally:
         monkeypatch.undo()
         time.tzset()

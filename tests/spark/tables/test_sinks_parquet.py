@@ -193,12 +193,12 @@ def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_pat
 @pytest.mark.parametrize(
     ("holds", "says"),
     [
-        ("batch=0/part-0.parquet", "a batch run, perhaps"),
-        ("part-0.parquet", "a batch run, perhaps"),
-        ("topic=a/part-0.parquet", "a batch run, perhaps"),
+        ("batch=0/part-0.parquet", "it holds batch=0, which `write_once` has not written"),
+        ("part-0.parquet", "it holds part-0.parquet, which"),
+        ("topic=a/part-0.parquet", "it holds topic=a, which"),
         ("_delta_log/0.json", "it is a table of the format 'delta'; pass format='delta'"),
-        ("_spark_metadata/0", "Spark's own file sink manages it"),
-        ("metadata/v1.metadata.json", "it looks like an Iceberg table"),
+        ("_spark_metadata/0", "it holds _spark_metadata, which"),
+        ("metadata/v1.metadata.json", "it holds metadata, which"),
     ],
 )
 def test_write_once_folder_of_another_kind_is_refused(spark, tmp_path, holds, says):
@@ -296,11 +296,20 @@ def test_write_once_partition_whose_text_no_folder_can_have_is_refused(spark, tm
     assert numbers(ids.read_table(spark, path)) == [3]
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_write_once_void_columns_are_refused(spark, tmp_path, format):
+    """A table whose first batch has one would refuse every later batch with a type."""
+    for columns, place in [("NULL AS n", "n"), ("ARRAY() AS n", "n.element"), ("NAMED_STRUCT('b', NULL) AS n", "n.b")]:
+        with pytest.raises(TableConflict, match=rf"cannot write column '{place}': its type is void; cast it"):
+            ids.write_once(spark.sql(f"SELECT 1 AS id, {columns}"), 0, str(tmp_path / "t"), format=format, app_id="a")
+    assert not (tmp_path / "t").exists()
+
+
 def test_write_once_columns_of_a_batch_that_failed_do_not_bind(spark, tmp_path):
     """A first batch that wrote no row leaves the columns open."""
     path = str(tmp_path / "table")
     with pytest.raises(Exception, match="no such value"):
-        ids.write_once(spark.sql("SELECT raise_error('no such value') AS id"), 0, path, app_id="a")
+        ids.write_once(spark.sql("SELECT STRING(raise_error('no such value')) AS id"), 0, path, app_id="a")
     assert ids.write_once(spark.range(2), 0, path, app_id="a")
     assert numbers(ids.read_table(spark, path)) == [0, 1]
 

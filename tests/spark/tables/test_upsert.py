@@ -220,6 +220,9 @@ def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
     with psycopg.connect(server) as connection:
         connection.execute('CREATE SCHEMA "my schema"')
     rows = spark.sql("""SELECT 'a' AS `the "id"; DROP`, 1 AS `select`, 2 AS `with.dot`""")
+    longest = spark.sql(f"SELECT 'a' AS id, 1 AS `{'é' * 31}x`")
+    assert upsert_postgres(longest, server, "y" * 53) == Upserted(1, 0, 0)
+    assert upsert_postgres(longest, server, "y" * 53) == Upserted(0, 1, 0)
     key = 'the "id"; DROP'
     assert upsert_postgres(rows, server, ("my schema", "a.b'\""), key) == Upserted(1, 0, 0)
     assert rows_of("my schema", "a.b'\"") == [("a", 1, 2)]
@@ -280,7 +283,13 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
     [
         ("1 AS n", {}, "key must be one of the columns n, got 'id'"),
         ("1 AS id", {"table": "a.b.c"}, "table must be a name or a schema and a name"),
-        ("1 AS id", {"table": "x" * 60}, "table must leave room for '_conflicts' in 63 bytes"),
+        (
+            "1 AS id",
+            {"table": "x" * 54},
+            "a name in PostgreSQL must have at most 63 bytes of UTF-8, got 'xxx.*_conflicts'",
+        ),
+        ("1 AS id", {"table": ("é" * 32, "t")}, "at most 63 bytes of UTF-8, got 'éé"),
+        (f"1 AS id, 2 AS `{'é' * 32}`", {}, "at most 63 bytes of UTF-8, got 'éé"),
         ("1 AS id, INTERVAL '1' DAY AS s", {}, "cannot store column 's' in PostgreSQL: it lacks the type interval day"),
         (
             "1 AS id, ARRAY(MAP(X'00', 1)) AS m",
