@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from msgid._validate import QUOTED_LENGTH, check_installed, quote
-from msgid.schemas._avro import is_decimal
+from msgid.schemas._avro import is_decimal, without_logical_types
 from msgid.schemas._containment import contains_safely
 from msgid.schemas._json_schema import draft_of
 from msgid.schemas._validators import Kind, parse_schema_text, validator
@@ -92,7 +92,7 @@ def _avro(reader: Any, writer: Any) -> Comparison:
         checker: Any = ReaderWriterCompatibilityChecker  # the package's types are wrong here
         # The names of a schema that others registered may have characters that the specification forbids. The package
         # warns of some logical types, and compares none.
-        plain = [json.dumps(_without_logical_types(schema)) for schema in (reader, writer)]
+        plain = [json.dumps(without_logical_types(schema)) for schema in (reader, writer)]
         parsed = [parse(text, validate_names=False) for text in plain]
         result = checker().get_compatibility(*parsed)
         before, after = dict(_logical_types(writer)), dict(_logical_types(reader))
@@ -132,19 +132,6 @@ def _logical_type(schema: dict[str, Any], kind: str) -> tuple[Any, ...]:
     if f"{kind}-{name}" not in LOGICAL_READERS or (name == "decimal" and not is_decimal(schema)):
         return (None, None, 0)
     return (name, schema.get("precision"), schema.get("scale") or 0)
-
-
-def _without_logical_types(schema: Any) -> Any:
-    """Return a schema without its logical types; a field or a default of the same name stays."""
-    if isinstance(schema, list):
-        return [_without_logical_types(branch) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: value for key, value in schema.items() if key != "logicalType"}
-    for part in ("type", "items", "values", "fields"):
-        if part in kept:
-            kept[part] = _without_logical_types(kept[part])
-    return kept
 
 
 def _json(reader: Any, writer: Any) -> Comparison:

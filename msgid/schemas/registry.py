@@ -9,7 +9,6 @@ import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
-from weakref import WeakSet
 
 from msgid._validate import check_installed, is_integer, quote
 from msgid.schemas._avro import check_strictly
@@ -61,7 +60,7 @@ class SchemaRegistry:
 
     Several processes and threads can write to one file. Each change locks the file (with a ``.lock`` file next to it),
     reads it again and replaces it as a whole. If a save fails, the registry in memory does not change. Reading methods
-    use the registry in memory; `reload` reads the file again.
+    use the registry in memory; `reload` reads the file again. A registry that a forked child inherits can only be read.
 
     Args:
         path: Path of the file, which is read if it exists. Default: memory only.
@@ -87,20 +86,15 @@ class SchemaRegistry:
         self._path = None if path is None else Path(os.path.realpath(path))
         self._lock_timeout = lock_timeout
         self._state = _State({}, {})
-        self._begin()
+        self._mutex, self._process = threading.Lock(), os.getpid()
         self.reload()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_mutex"}
+        return {name: value for name, value in vars(self).items() if name not in {"_mutex", "_process"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Make the lock of this process's threads; a forked child makes a new one."""
-        self._mutex = threading.Lock()
-        _alive.add(self)
+        self._mutex, self._process = threading.Lock(), os.getpid()
 
     def reload(self) -> None:
         """Read the file again if it exists.
@@ -110,7 +104,7 @@ class SchemaRegistry:
             OSError: if the file cannot be read.
         """
         if self._path is not None:
-            with self._mutex:
+            with self._alone():
                 self._state = self._read(self._path)
 
     def register(self, subject: str, text: str, kind: Kind = "json") -> Schema:
@@ -195,9 +189,19 @@ class SchemaRegistry:
 
         self._change(set_mode)
 
+    def _alone(self) -> threading.Lock:
+        """Return the lock of this process's threads; a child may inherit it locked, and must not wait for it.
+
+        Raises:
+            RuntimeError: if the process is a fork of the one that made the registry.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError("cannot change a SchemaRegistry after a fork: make one in each process")
+        return self._mutex
+
     def _change(self, change: Callable[[_State], _Made]) -> _Made:
         """Apply a change to a copy of the newest state, save the copy, and use it only after the save."""
-        with self._mutex:
+        with self._alone():
             if self._path is None:
                 state = self._state.copy()
                 made = change(state)
@@ -325,15 +329,3 @@ def _checked_subject(subject: str) -> None:
         subject.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(f"subject must be text without unpaired surrogates, got {quote(subject)}") from None
-
-
-_alive: Final[WeakSet[SchemaRegistry]] = WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for registry in list(_alive):
-        registry._begin()  # a thread of the parent, which the child does not have, may hold the inherited lock
-
-
-for _ in range(2 if hasattr(os, "register_at_fork") else 0):  # twice, as in msgid.ids.generator
-    os.register_at_fork(after_in_child=_after_fork_in_child)

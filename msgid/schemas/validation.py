@@ -53,8 +53,9 @@ def check_schema(
 ) -> Verdict:
     """Check a message against its schema; a malformed payload gives a verdict and never an error.
 
-    JSON must be UTF-8 with finite numbers and at most 128 levels of nesting. An Avro payload can have 128 levels and
-    100,000 values without bytes, and it must end where its value ends.
+    JSON must be UTF-8 with finite numbers and at most 128 levels of nesting. An Avro payload is valid if fastavro reads
+    it, and it must end where its value ends. If the schema refers to itself, the payload can have 64 levels and 100,000
+    values without bytes.
 
     Args:
         payload: Payload of the message. None, as in a tombstone, is a malformed payload.

@@ -4,16 +4,15 @@ import io
 import json
 import subprocess
 import sys
-from random import Random
 
 import pytest
-from helpers.avro_schemas import random_schema
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msgid.errors import InvalidMessage
 from msgid.schemas import InvalidSchema, SchemaRegistry, check_schema, frame, from_lookup, unframe
 from msgid.schemas._avro import MAX_DEPTH, MAX_EMPTY_VALUES
+from msgid.schemas._json_schema import MAX_DEPTH as JSON_DEPTH
 from msgid.schemas._validators import validator
 
 fastavro = pytest.importorskip("fastavro")
@@ -26,6 +25,11 @@ TREE = '{"type": "record", "name": "R", "fields": [{"name": "of", "type": {"type
 ENDLESS = '{"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}'
 NULLS = '{"type": "array", "items": "null"}'
 EMPTIES = '{"type": "array", "items": {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}}'
+DOUBLING = '{"type": "record", "name": "R0", "fields": []}'
+"""A value of this schema has 2**40 values in it, and no bytes."""
+for _n in range(1, 41):
+    _fields = f'[{{"name": "a", "type": {DOUBLING}}}, {{"name": "b", "type": "R{_n - 1}"}}]'
+    DOUBLING = f'{{"type": "record", "name": "R{_n}", "fields": {_fields}}}'
 THIRTY_MILLION = bytes([0x80, 0x8E, 0xCE, 0x1C, 0])
 
 
@@ -149,7 +153,6 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
         ('[["int"], "null"]', "avro"),
         ('{"type": {"type": "int"}}', "avro"),
         ('{"type": "fixed", "name": "F", "size": -1}', "avro"),
-        ('{"type": "fixed", "name": "F", "size": true}', "avro"),
         ('{"type": "record", "name": "int", "fields": []}', "avro"),
         ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "avro"),
         (AVRO_SCHEMA.replace("}]", '}, {"name": "n", "type": "int"}]'), "avro"),
@@ -296,61 +299,52 @@ def test_check_of_any_json_text_gives_a_verdict(value, escaped):
     assert isinstance(problem("json", schema, payload), str | None)
 
 
-@given(st.integers(0, 2**64 - 1), st.binary(max_size=60))
-def test_check_of_any_bytes_by_any_avro_schema_gives_a_verdict(seed, payload):
-    """The walk ends within the payload, or says why not."""
-    text = random_schema(Random(seed)).text()
-    try:
-        validator("avro", text)
-    except InvalidSchema:
-        return
-    assert isinstance(problem("avro", text, payload), str | None)
+NAMED = [{"type": "enum", "name": "E", "symbols": ["A", "B"]}, {"type": "fixed", "name": "n.F", "size": 2}]
+TYPES = ["null", "boolean", "int", "long", "float", "double", "bytes", "string", *NAMED, "E", "n.F"]
+TYPES += [{"type": "array", "items": "E"}, {"type": "map", "values": "null"}, {"type": "int"}, ["null", "E"]]
+VALUES = [None, True, -1, 1 << 40, 1.5, -2.5, b"\xff", "text", "B", b"ab", "A", b"cd", ["A", "B"], {"k": None}, 7, "B"]
+EVERY = {f"f{n}": (type, value) for n, (type, value) in enumerate(zip(TYPES, VALUES, strict=True))}
 
 
-@given(st.integers(0, 2**64 - 1))
-def test_check_of_what_fastavro_wrote_accepts_it(seed):
-    """Every value that fastavro writes is accepted: the walk refuses nothing that is valid."""
-    random = Random(seed)
-    model = random_schema(random)
-    try:
-        schema = fastavro.parse_schema(json.loads(model.text()))
-        file = io.BytesIO()
-        fastavro.schemaless_writer(file, schema, model.value(random))
-    except (InvalidSchema, ValueError):  # fastavro does not tell two branches of a union apart by the value
-        return
-    assert problem("avro", model.text(), file.getvalue()) is None
+@pytest.mark.parametrize("is_recursive", [False, True])
+def test_check_of_a_payload_with_every_type_accepts_it(is_recursive):
+    """A schema that refers to itself is read by avro first, and any other by fastavro alone."""
+    fields = [{"name": name, "type": type} for name, (type, _) in EVERY.items()]
+    value = {name: value for name, (_, value) in EVERY.items()}
+    if is_recursive:
+        fields.append({"name": "next", "type": ["null", "R"]})
+        value = {**value, "next": {**value, "next": None}}
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    payload = avro(value, schema)
+    assert problem("avro", schema, payload) is None
+    assert problem("avro", schema, payload + b"x") == "1 bytes after the end of the Avro"
+    assert all(problem("avro", schema, payload[:length]) for length in range(len(payload)))
 
 
 @pytest.mark.parametrize(
     ("schema", "payload", "reason"),
     [
-        (LIST, b"\x02" * MAX_DEPTH + b"\0", "nested deeper than 128 levels"),
+        (LIST, b"\x02" * MAX_DEPTH + b"\0", "nested deeper than 64 levels"),
         (LIST, b"\x02" * (MAX_DEPTH - 1) + b"\0", None),
-        (TREE, b"\x02" * 5000, "nested deeper than 128 levels"),
-        (ENDLESS, b"", "nested deeper than 128 levels"),
-        (NULLS, THIRTY_MILLION, f"more than {MAX_EMPTY_VALUES} values that take no bytes"),
-        (NULLS, b"\xff" * 9 + b"\x01" + b"\x00\x00", f"more than {MAX_EMPTY_VALUES} values"),
+        (TREE, b"\x02" * 5000, "nested deeper than 64 levels"),
+        (ENDLESS, b"", "nested deeper than 64 levels"),
+        (DOUBLING, b"", f"more than {MAX_EMPTY_VALUES} values that take no bytes"),
+        (NULLS, bytes([0xC2, 0x9A, 0x0C, 0]), f"more than {MAX_EMPTY_VALUES} values that take no bytes"),
+        (NULLS, THIRTY_MILLION, "not Avro of the schema: "),
+        (NULLS, b"\xff" * 9 + b"\x01" + b"\x00\x00", "not Avro of the schema: "),
         (EMPTIES, bytes([0xE0, 0xD4, 0x03, 0]), None),
         (EMPTIES, bytes([0xC0, 0x9A, 0x0C, 0]), f"more than {MAX_EMPTY_VALUES} values"),
         ('{"type": "array", "items": "int"}', THIRTY_MILLION, "the payload ends before the value"),
         ('{"type": "map", "values": "null"}', THIRTY_MILLION, "the payload ends before the value"),
-        ('"boolean"', b"\x02", "boolean must be 0 or 1, got 2"),
-        ('{"type": "enum", "name": "E", "symbols": ["A", "B"]}', b"\x01", "symbol -1 of an enum of 2"),
-        ('["null", "int"]', b"\x01\x02", "branch -1 of a union of 2"),
-        ('["null", "int"]', b"\x04", "branch 2 of a union of 2"),
-        ('"int"', b"\x80\x80\x80\x80\x80\x00", "an integer of more than 5 bytes"),
-        ('"int"', b"\xff\xff\xff\xff\x1f", "an integer of more than 32 bits"),
-        ('"long"', b"\xff" * 10 + b"\x01", "an integer of more than 10 bytes"),
-        ('"string"', b"\x01", "length -1"),
+        ('["null", "int"]', b"\x04", "not Avro of the schema: IndexError"),
+        ('"string"', b"\x01", "the payload ends before the value"),
         ('"bytes"', b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", "the payload ends before the value"),
         ('"string"', b"\x02\xff", "UnicodeDecodeError"),
-        ('{"type": "array", "items": "int"}', b"\x01\x04\x02\x00", "a block of another size than it states"),
-        ('{"type": "array", "items": "int"}', b"\x01\x02\x02\x00", None),
         ('{"type": "long", "logicalType": "timestamp-millis"}', b"\xff" * 9 + b"\x01", "not Avro of the schema"),
     ],
 )
 def test_check_of_avro_beyond_a_bound_gives_the_reason(schema, payload, reason):
-    """Depth, values without bytes, and every index, length and size are bounded before fastavro sees the payload."""
+    """Depth and values without bytes are bounded before fastavro sees the payload."""
     found = problem("avro", schema, payload)
     assert found is None if reason is None else reason in found
 
@@ -383,6 +377,6 @@ thread.join()
 @pytest.mark.parametrize("end", [b"", b"\\", b'"'])
 def test_payload_with_many_quotation_marks_is_read_once(end):
     """The search for strings goes on after an unclosed string, instead of once from each of its quotation marks."""
-    payload = b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * 1_000_000 + end
-    assert problem("json", "true", payload) == f"JSON nested deeper than {MAX_DEPTH} levels"
-    assert problem("json", "true", b"[" * 100 + payload[MAX_DEPTH + 1 :]).startswith("not JSON: ")
+    payload = b"[" * (JSON_DEPTH + 1) + b'"' + b'\\"' * 1_000_000 + end
+    assert problem("json", "true", payload) == f"JSON nested deeper than {JSON_DEPTH} levels"
+    assert problem("json", "true", b"[" * 100 + payload[JSON_DEPTH + 1 :]).startswith("not JSON: ")

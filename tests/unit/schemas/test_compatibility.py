@@ -1,18 +1,12 @@
 """Which schemas are compatible: the answers of the libraries, held to what readers really read."""
 
 import contextlib
-import io
 import json
-import re
-from random import Random
 
 import pytest
-from helpers.avro_schemas import random_schema
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from msgid.schemas import IncompatibleSchema, InvalidSchema, SchemaRegistry, compare
-from msgid.schemas._containment import contains, contains_safely
+from msgid.schemas._containment import contains_safely
 
 fastavro = pytest.importorskip("fastavro")
 jsonschema_rs = pytest.importorskip("jsonschema_rs")
@@ -50,45 +44,22 @@ TWO_NAMESPACES = record(field("x", enum("a.E", "A")), field("y", enum("b.E", "B"
 AVRO = [
     ('"int"', '"int"', YES, YES),
     ('"int"', '"long"', YES, NO),
-    ('"long"', '"double"', YES, NO),
     ('"int"', '"string"', NO, NO),
     ('"int"', '["null", "int"]', YES, NO),
-    ('["null", "int"]', '["null", "int", "string"]', YES, NO),
-    ('"int"', '["float", "int"]', YES, NO),
-    ('"bytes"', '["bytes", "string"]', YES, YES),
-    ("[]", '"int"', YES, NO),
     (record(A), record(A, WITH_DEFAULT), YES, YES),
     (record(A), record(A, WITHOUT_DEFAULT), NO, YES),
     (record(A), record(field("x", "int", aliases=["a"])), YES, NO),
-    (record(A), record(field("a", "long")), YES, NO),
     (record(A), record(A, name="S"), NO, NO),
-    (ENUM, TWO, YES, NO),
     (TWO, ENUM[:-1] + ', "default": "A"}', YES, YES),
-    ('{"type": "array", "items": "int"}', '{"type": "array", "items": "long"}', YES, NO),
-    ('{"type": "map", "values": "int"}', '{"type": "map", "values": "string"}', NO, NO),
     (json.dumps(fixed("F", 4)), json.dumps(fixed("F", 5)), NO, NO),
     (record(A, LINKED), record(field("a", "long"), LINKED), YES, NO),
     # Names: full names and aliases, of records, enums and fixed.
     (record(A), record(A, name="S", aliases=["R"]), YES, NO),
     (record(A, name="n.R"), record(A, name="m.S", aliases=["R"]), NO, NO),
-    (record(A, name="n.R"), record(A, name="n.R", doc="d"), YES, YES),
     (record(A, name="n.R"), record(A, name="R", namespace="n"), YES, YES),
-    (ENUM, json.dumps(enum("D", "A", aliases=["E"])), YES, NO),
-    (json.dumps(fixed("F", 4)), json.dumps(fixed("G", 4)), NO, NO),
     # Two types of one short name in two namespaces: each is the one that it names.
     (TWO_NAMESPACES, record(field("x", enum("a.E", "A")), field("z", "a.E"), field("y", enum("b.E", "B"))), YES, YES),
     (TWO_NAMESPACES, TWO_NAMESPACES.replace('"type": "a.E"', '"type": "b.E"'), NO, NO),
-    (TWO_NAMESPACES, TWO_NAMESPACES.replace('["B"]', '["A", "B"]'), YES, NO),
-    (record(field("x", fixed("a.F", 4)), field("y", fixed("b.F", 8)), field("z", "a.F")),
-     record(field("x", fixed("a.F", 4)), field("y", fixed("b.F", 8)), field("z", "b.F")), NO, NO),
-    # Types first defined in a field that is dropped or new.
-    (record(field("a", enum("E", "A")), field("b", "E")), record(field("b", enum("E", "A"))), YES, NO),
-    (record(field("a", enum("E", "A")), field("b", "E")), record(field("b", enum("E", "B"))), NO, NO),
-    (record(field("b", enum("E", "A"))), record(field("n", enum("E", "A"), default="A"), field("b", "E")), YES, YES),
-    (record(field("b", enum("E", "A"))), record(field("n", enum("E", "B"), default="B"), field("b", "E")), NO, NO),
-    (record(field("a", fixed("F", 2)), field("b", "F")), record(field("b", fixed("F", 3))), NO, NO),
-    (record(field("a", enum("E", "A")), field("b", "E")), record(field("a", enum("E", "A")), field("b", ["null", "E"])),
-     YES, NO),
     # Logical types.
     ('"long"', '{"type": "long", "logicalType": "timestamp-micros"}', OPEN, OPEN),
     ('{"type": "long", "logicalType": "timestamp-millis"}', '{"type": "long", "logicalType": "timestamp-micros"}',
@@ -98,63 +69,27 @@ AVRO = [
 ]  # fmt: skip
 
 
-def properties(required=(), closed=False, **types):
+def properties(required=(), **types):
     schema = {"type": "object", "properties": {name: {"type": type} for name, type in types.items()}}
-    return json.dumps({**schema, "required": list(required), **({"additionalProperties": False} if closed else {})})
-
-
-def defined(**more):
-    return json.dumps({"$defs": {"n": {"type": "integer"}}, "properties": {"n": {"$ref": "#/$defs/n"}}, **more})
-
-
-def tree(type):
-    return json.dumps({"properties": {"of": {"items": {"$ref": "#"}}, "v": {"type": type}}})
+    return json.dumps({**schema, "required": list(required)})
 
 
 DRAFT_4 = '{"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}'
 DRAFT_6 = '{"$schema": "http://json-schema.org/draft-06/schema#", "type": "integer"}'
-STRINGS = '{"patternProperties": {"^s": {"type": "string"}}}'
+TREE = '{"properties": {"of": {"items": {"$ref": "#"}}, "v": {"type": "integer"}}}'
 
 JSON = [
-    ('{"type": "string"}', '{"type": "string", "title": "t"}', YES, YES),
-    ('{"type": "integer"}', '{"type": "number"}', YES, NO),
     ('{"type": "string"}', '{"type": ["string", "null"]}', YES, NO),
-    ('{"type": "string"}', "{}", YES, NO),
-    ('{"enum": [1]}', '{"enum": [1, 2]}', YES, NO),
     (properties(a="string"), properties(["a"], a="string"), NO, YES),
     (properties(a="string"), properties(a="string", b="string"), NO, YES),
-    (properties(closed=True, a="string"), properties(closed=True, a="string", b="string"), YES, NO),
-    (properties(a="integer"), properties(a="string"), NO, NO),
-    ('{"type": "array", "items": {"type": "integer"}}', '{"type": "array", "items": {"type": "number"}}', YES, NO),
-    ('{"type": "string", "maxLength": 3}', '{"type": "string"}', YES, NO),
-    ("true", "false", NO, YES),
-    # Read as compatible where reading fails.
-    (STRINGS, STRINGS.replace("string", "integer"), NO, NO),
-    ("{}", STRINGS, NO, YES),
-    (properties(a="string"), '{"type": "object", "patternProperties": {"^a": {"type": "integer"}}}', NO, NO),
-    ("{}", '{"patternProperties": {"^[0-9]+$": {"type": "integer"}}}', OPEN, YES),
-    (DRAFT_6, DRAFT_4, OPEN, OPEN),
-    (DRAFT_4, '{"type": "integer"}', OPEN, OPEN),
+    ('{"enum": [1]}', '{"enum": [1, 2]}', YES, NO),
     ('{"enum": [true]}', '{"enum": [1]}', NO, NO),
-    ('{"enum": [1, [true]]}', '{"enum": [1, [1]]}', NO, NO),
-    ('{"const": 1}', '{"const": true}', NO, NO),
-    ('{"enum": [1]}', '{"const": 1.0}', YES, YES),
-    ('{"not": {"type": "string"}}', '{"not": {"type": ["string", "null"]}}', NO, YES),
-    # Read as incompatible where reading works.
-    ('{"minimum": 3}', '{"minimum": 1}', YES, NO),
-    ('{"exclusiveMinimum": 3}', '{"minimum": 3}', YES, NO),
-    ('{"maxItems": 3, "uniqueItems": true}', '{"maxItems": 4}', YES, NO),
-    ('{"multipleOf": 6}', '{"multipleOf": 3}', YES, NO),
-    (defined(), '{"properties": {"n": {"type": "integer"}}}', YES, YES),
-    (defined(), '{"properties": {"n": {"type": "number"}}}', YES, NO),
-    ('{"anyOf": [{"type": "string"}]}', '{"anyOf": [{"type": "string"}, {"type": "null"}]}', YES, NO),
-    ('{"allOf": [{"minimum": 3}, {"maximum": 5}]}', '{"minimum": 2, "maximum": 5}', YES, NO),
-    (STRINGS, STRINGS.replace('"string"', '["string", "null"]'), YES, NO),
-    (STRINGS, "{}", YES, NO),
-    (tree("integer"), tree("number"), YES, NO),
-    (tree("integer"), tree("integer").replace("{", '{"title": "t", ', 1), YES, YES),
-    ('{"prefixItems": [{"type": "integer"}]}', '{"prefixItems": [{"type": "number"}]}', YES, NO),
-]  # fmt: skip
+    ("true", "false", NO, YES),
+    ("{}", '{"patternProperties": {"^[0-9]+$": {"type": "integer"}}}', OPEN, YES),
+    (TREE, TREE.replace("integer", "number"), OPEN, OPEN),
+    (DRAFT_4, DRAFT_6, OPEN, OPEN),
+    (DRAFT_6, DRAFT_6.replace("http:", "https:").replace("#", "").replace("{", '{"title": "t", '), YES, YES),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "backward", "forward"), AVRO)
@@ -195,25 +130,6 @@ def test_compare_ignores_logical_types_that_are_invalid_or_unknown_and_warns_of_
 
 
 @pytest.mark.parametrize(("old", "new", "backward", "forward"), JSON)
-def test_containment_of_two_json_schemas_is_never_wrong(old, new, backward, forward):
-    """The library gives the true answer, or does not know."""
-    old, new = json.loads(old), json.loads(new)
-    for reader, writer, expected in ((new, old, backward), (old, new, forward)):
-        answer = {"yes": YES, "no": NO, "unknown": OPEN}[contains(reader, writer).answer]
-        assert answer in (expected, OPEN), (reader, writer)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "backward", "forward"),
-    [
-        ('{"type": "string"}', '{"type": ["string", "null"]}', YES, NO),
-        (properties(a="string"), properties(["a"], a="string"), NO, YES),
-        (properties(a="string"), properties(a="string", b="string"), NO, YES),
-        ('{"enum": [1]}', '{"enum": [1, 2]}', YES, NO),
-        (DRAFT_4, DRAFT_6, OPEN, OPEN),
-        (DRAFT_6, DRAFT_6.replace("http:", "https:").replace("#", "").replace("{", '{"title": "t", '), YES, YES),
-    ],
-)
 def test_compare_of_two_json_schemas_gives_the_verdict_of_each_direction(old, new, backward, forward):
     """Members that are added, required or nullable are decided; two drafts are not; two spellings of one draft are."""
     assert compare("backward", "json", old, "json", new).verdict == backward
@@ -286,26 +202,3 @@ def test_compare_of_an_invalid_schema_raises_invalid_schema():
     for kind, text in (("json", "[]"), ("json", "{"), ("avro", '"nothing"')):
         with pytest.raises(InvalidSchema):
             compare("backward", kind, text, kind, "{}" if kind == "json" else '"int"')
-
-
-@given(st.integers(0, 2**64 - 1))
-def test_avro_schema_that_gets_a_field_is_compatible_and_reads_the_old_values(seed):
-    """A record with one more field with a default reads every value that fastavro wrote with the old record."""
-    random = Random(seed)
-    inner = random_schema(random)
-    # One name in two namespaces: see the limits.
-    assume(not {'"a.', '"b.'} <= set(re.findall(r'"[ab]\.', inner.text())))
-    old = {"type": "record", "name": "Outer", "fields": [{"name": "a", "type": json.loads(inner.text())}]}
-    new = {**old, "fields": [*old["fields"], {"name": "added", "type": ["null", "int"], "default": None}]}
-    try:
-        verdict = compare("full", "avro", json.dumps(old), "avro", json.dumps(new))
-    except InvalidSchema:  # the model made a union in a union
-        return
-    assert verdict.verdict == YES, verdict
-    file = io.BytesIO()
-    try:
-        fastavro.schemaless_writer(file, fastavro.parse_schema(old), {"a": inner.value(random)})
-    except ValueError:  # fastavro does not tell two branches of a union apart by the value
-        return
-    file.seek(0)
-    assert fastavro.schemaless_reader(file, fastavro.parse_schema(old), fastavro.parse_schema(new))["added"] is None
