@@ -38,9 +38,54 @@ MODULES: dict[str, str] = {
 }
 
 
+# Where Spark refuses SQL functions: a statement, the condition in its error, and another statement that works.
+REFUSED: tuple[tuple[str, str, str], ...] = (
+    (
+        "SELECT id FROM orders ORDER BY msgid_kind(id)",
+        "UNSUPPORTED_SQL_UDF_USAGE",
+        "SELECT id, msgid_kind(id) AS kind FROM orders ORDER BY kind",
+    ),
+    (
+        "SELECT id FROM orders SORT BY msgid_kind(id)",
+        "UNSUPPORTED_SQL_UDF_USAGE",
+        "SELECT id FROM (SELECT id, msgid_kind(id) AS kind FROM orders) SORT BY kind",
+    ),
+    (
+        "SELECT id FROM orders DISTRIBUTE BY msgid_kind(id)",
+        "UNSUPPORTED_SQL_UDF_USAGE",
+        "SELECT id FROM (SELECT id, msgid_kind(id) AS kind FROM orders) DISTRIBUTE BY kind",
+    ),
+    (
+        "SELECT transform(array(id), x -> msgid_kind(x)) AS kinds FROM orders",
+        "UNSUPPORTED_FEATURE.LAMBDA_FUNCTION_WITH_SQL_UDF",
+        "SELECT collect_list(msgid_kind(x)) AS kinds FROM (SELECT explode(array(id)) AS x FROM orders)",
+    ),
+    (
+        "SELECT * FROM VALUES (msgid_kind('01'))",
+        "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
+        "SELECT msgid_kind(id) FROM VALUES ('01') AS t(id)",
+    ),
+    (
+        "CREATE VIEW kinds AS SELECT msgid_kind(id) AS kind FROM orders",
+        "INVALID_TEMP_OBJ_REFERENCE",
+        "CREATE OR REPLACE TEMPORARY VIEW kinds AS SELECT msgid_kind(id) AS kind FROM orders",
+    ),
+    (
+        "CREATE TABLE kinds (id STRING, kind STRING DEFAULT msgid_kind('01')) USING parquet",
+        "UNSUPPORTED_SQL_UDF_USAGE",
+        "SELECT id, msgid_kind(id) AS kind FROM orders",
+    ),
+)
+
+
 # The names of a module that most users need. Its overview starts with them.
 FIRST: dict[str, str] = {
     "msgid": "generate parse is_valid position_id derive_id generate_batch parse_batch",
+    "msgid.iggy": "read_log decode_poll Message SendMessages",
+    "msgid.schemas": "check_schema SchemaRegistry Schema from_confluent",
+    "msgid.retention": "RetentionPolicy is_expired Cleaner",
+    "msgid.processing": "Processor AsyncProcessor Message SqliteStore PostgresStore MemoryStore",
+    "msgid.audit": "audit_file audit_table audit_ids compare doctor",
     "spark_ext": "position_id derive_id try_parse_id is_valid_id deduplicate write_once read_table upsert_postgres "
     "audit compare",
 }
@@ -199,8 +244,8 @@ def _sql() -> str:
         "# SQL functions",
         "",
         "`spark_ext.register(spark)` creates these functions in a session. Each is the column function in the last",
-        "column, which describes arguments and errors. The [tutorial](../tutorial/spark.md#sql) says where Spark does",
-        "not allow such functions.",
+        "column, which describes arguments and errors. [Some places](#where-spark-refuses-them) do not allow",
+        "such functions.",
         "",
         "| SQL | result | column function |",
         "|---|---|---|",
@@ -224,7 +269,16 @@ def _sql() -> str:
     lines += [
         "",
         "A struct becomes columns in an outer query: `SELECT p.* FROM (SELECT msgid_parse(id) AS p FROM orders)`.",
+        "",
+        "## Where Spark refuses them",
+        "",
+        "Spark 4.3 does not allow SQL functions in these places. Column functions of Python do not have",
+        "this limit. `WHERE`, `GROUP BY`, `HAVING`, `JOIN ... ON`, windows, `CASE` and `INSERT ... SELECT` allow both.",
+        "",
+        "| refused | condition of the error | instead |",
+        "|---|---|---|",
     ]
+    lines += [f"| `{refused}` | `{condition}` | `{instead}` |" for refused, condition, instead in REFUSED]
     return "\n".join([*lines, ""])
 
 

@@ -1,11 +1,14 @@
 """The examples of the documentation that need Spark return the results that they show."""
 
 from contextlib import nullcontext
+from runpy import run_path
 
 import pytest
 from helpers import markdown
 from helpers.servers import running_postgres
+from pyspark.errors import AnalysisException
 
+import spark_ext
 from spark_ext.tables import table_formats
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(not markdown.PAGES.exists(), reason="outside the repository")]
@@ -36,3 +39,14 @@ def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_pa
             markdown.run_text(code.replace(DATABASE, repr(address)), page, {"spark": spark})
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+@pytest.mark.details
+def test_spark_refuses_sql_functions_where_the_reference_says(spark):
+    """Each statement of the table fails with the listed condition, and the one beside it works."""
+    spark_ext.register(spark)
+    spark.createDataFrame([("01",)], ["id"]).createOrReplaceTempView("orders")
+    for refused, condition, instead in run_path(str(markdown.PAGES.parent / "reference.py"))["REFUSED"]:
+        with pytest.raises(AnalysisException, match=condition.replace(".", "[.]")):
+            spark.sql(refused)
+        spark.sql(instead).collect()
