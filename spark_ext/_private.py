@@ -249,6 +249,15 @@ def running_plan(df: DataFrame) -> tuple[str, int] | None:
     return str(df.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")), df.semanticHash()
 
 
+def is_deterministic(df: DataFrame) -> bool:
+    """Return whether each evaluation of a DataFrame gives the same rows, as far as Spark knows; a cached one does.
+
+    Reason: PySpark does not tell. Spark 3.5 to 4.3.
+    True over Spark Connect. Then a part of a batch that is not deterministic is not refused.
+    """
+    return not is_classic(df.sparkSession) or bool(df._jdf.queryExecution().withCachedData().deterministic())
+
+
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 
 

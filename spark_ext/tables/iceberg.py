@@ -43,6 +43,8 @@ _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
 _NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})+")
 _SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "changelog")
 """Iceberg takes a last part of such a name for a version of the table that the other parts name."""
+_STAGING: Final = ("spark.wap.id", "spark.wap.branch")
+"""Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
 _KEPT: Final = 16
@@ -249,6 +251,9 @@ class _Table:
 
     def stage(self, rows: DataFrame, writer: Writer, batch_id: int) -> int:
         """Write rows to the table in a snapshot that readers do not see; return the snapshot."""
+        for key in _STAGING if self.properties.get("write.wap.enabled") == "true" else ():
+            if self._spark.conf.get(key, None) is not None:
+                raise TableConflict(f"cannot write to {self._name}: {key} is set, so Spark would stage the rows")
         # Spark asks a REST catalog for the branch as a table, in a URL, and servers refuse an escaped slash in it.
         branch, base = f"msgid-{writer.name}-{batch_id}-{uuid4().hex}", self.head()
         self._create_branch(branch, base)
@@ -260,7 +265,7 @@ class _Table:
         finally:
             self._drop(branch)
         if refs[branch] == before:
-            raise TableConflict(f"cannot write to {self._name}: Spark has staged the rows apart; unset spark.wap.id")
+            raise OSError(f"cannot find the rows that Spark has written to the branch {branch} of {self._name}")
         self._branches = list(refs)
         return refs[branch]
 

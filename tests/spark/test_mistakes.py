@@ -106,7 +106,7 @@ BATCH = [
     (lambda df: ids.write_once(df, 5, "table", app_id="a", format="csv"), "format must be one of parquet,"),
     (
         lambda df: ids.write_once(df, 5, "table", app_id=5),
-        "app_id must be 1 to 128 letters, digits, '.', '_' or '-', got 5",
+        "app_id must be 1 to 100 letters, digits, '.', '_' or '-', got 5",
     ),
     (lambda df: ids.write_once(df.select(), 5, "table", app_id="a"), "batch_df must have columns, got none"),
     (
