@@ -5,20 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -69,16 +59,6 @@ class Grouped(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show that a command is at work, and for how long, on standard error if that is a terminal."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        progress.add_task(quote(text)[1:-1])
-        yield
 
 
 class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
@@ -145,20 +125,12 @@ def _or_fail(make: Callable[[], _Result]) -> _Result:
 @click.option("--node", help="A MAC address, 'mac' or 'random'.  [default: as 'msgid node' shows]")
 def generate(number: int, output: IO[str], node: str | None) -> None:
     """Print new IDs, one per line."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # No progress bar for a batch that is done at once, or if the IDs go to the same terminal.
-    hidden = not console.is_terminal or number <= _CHUNK or output.isatty()
     make: Callable[[int], IdBatch] = library.generate_batch
     if node is not None:
         make = _or_fail(lambda: library.Generator(node=node)).generate_batch
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        task = progress.add_task("generating", total=number)
-        for start in range(0, number, _CHUNK):
-            count = min(_CHUNK, number - start)
-            made = _or_fail(lambda: make(count))  # noqa: B023  # called at once; MSGID_NODE may be invalid
-            output.write("\n".join(made.hex()) + "\n")
-            progress.advance(task, count)
+    for start in range(0, number, _CHUNK):
+        made = _or_fail(lambda: make(min(_CHUNK, number - start)))  # noqa: B023  # called at once
+        output.write("\n".join(made.hex()) + "\n")
     output.flush()  # Click closes a file without an error if the rest cannot be written
 
 

@@ -17,9 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid._commands import ID_COMMANDS, Grouped, examples, working
+from msgid._commands import ID_COMMANDS, Grouped, examples
 from msgid._moments import UNIX_EPOCH
-from msgid._validate import quote
 from msgid.audit._files import FORMATS
 from msgid.audit.definitions import HOLES
 from msgid.ids._native import version_line
@@ -66,32 +65,6 @@ for _command in ID_COMMANDS:
     msgid.add_command(_command)
 
 
-@msgid.command(epilog=examples("msgid completion bash", "msgid completion zsh"))
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the completion script of a SHELL.
-
-    In ~/.bashrc: eval "$(msgid completion bash)"; in ~/.zshrc the same with zsh; with fish, write the script to
-    ~/.config/fish/completions/msgid.fish.
-    """
-    from click.shell_completion import get_completion_class
-
-    script = get_completion_class(shell)
-    assert script is not None
-    click.echo(script(msgid, {}, "msgid", "_MSGID_COMPLETE").source())
-
-
-def _topic_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the folders of topics by name."""
-    found: dict[str, str] = {}
-    for text in names:
-        name, _, topic = text.rpartition("=")
-        if not name or not topic or found.get(name, topic) != topic:
-            raise click.BadParameter(f"must be NAME=TOPIC, such as orders=1/2, each name once, got {quote(text)}")
-        found[name] = topic
-    return found
-
-
 @msgid.command(
     epilog=examples("msgid clean /var/iggy/streams --policy policy.toml",
                     "msgid clean /var/iggy/streams --policy policy.toml --apply")
@@ -103,17 +76,14 @@ def _topic_names(names: Iterable[str]) -> dict[str, str]:
 @click.option("--layout", type=click.Choice(["auto", *LAYOUTS]), default="auto", help="Layout of the files.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
-@click.option(
-    "--name", "names", multiple=True, metavar="NAME=TOPIC", help="The folder of a topic: orders=1/2. Repeatable."
-)
-def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool, names: tuple[str, ...]) -> None:
+def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
     """Report or delete expired Iggy segments.
 
     The segments are those in a FOLDER. Without --apply, nothing is deleted.
 
     The policy sets default_expiry, in seconds or as text such as "7 days" (0: never), and the expiry of single topics
-    under [topics]. A topic has the name of its folder: 2, or 1/2 in stream 1. To use other names in the policy, pass
-    the folder of each by --name. An entry that does not match one topic is an error.
+    under [topics]. A topic has the name of its folder: 2, or 1/2 in stream 1. An entry that does not match one topic is
+    an error.
 
     Stop the server first: it keeps deleted files open. A segment is kept, with the reason, if the time of a message is
     missing, before the year 2000 or in the future.
@@ -122,15 +92,8 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
     from msgid.retention.cleaner import Cleaner
 
     try:
-        cleaner = Cleaner(
-            folder,
-            RetentionPolicy.load(policy),
-            layout=layout,
-            allow_gaps=allow_gaps,
-            names=_topic_names(names),
-        )
-        with working(f"reading {folder}"):
-            report = cleaner.clean(apply=apply)
+        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout, allow_gaps=allow_gaps)
+        report = cleaner.clean(apply=apply)
     except (InvalidPolicy, OSError) as error:
         raise click.ClickException(str(error)) from None
     table = Table()
@@ -347,15 +310,14 @@ def audit(
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")
     try:
-        with working(f"auditing {file}"):
-            if sent is None and digests is None:
-                if sent_column:
-                    raise click.UsageError(SENT_COLUMN_ALONE)
-                found = audit_file(input_of(file), format=format, **named)
-            else:
-                table = read_file(file, format) if format else input_of(file)
-                left = None if sent is None else input_of(sent)
-                found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
+        if sent is None and digests is None:
+            if sent_column:
+                raise click.UsageError(SENT_COLUMN_ALONE)
+            found = audit_file(input_of(file), format=format, **named)
+        else:
+            table = read_file(file, format) if format else input_of(file)
+            left = None if sent is None else input_of(sent)
+            found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     output.finish(found)
@@ -377,8 +339,7 @@ def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, form
     from msgid.audit._doctor import doctor_file
 
     try:
-        with working(f"reading {file}"):
-            found = doctor_file(input_of(file), id, timestamp, format=format)
+        found = doctor_file(input_of(file), id, timestamp, format=format)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(found.to_json() if as_json else found)

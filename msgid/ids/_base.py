@@ -108,12 +108,6 @@ class Value(Core):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def _repr_html_(self) -> str:
-        """Return the ID as a table of its fields, for notebooks."""
-        from msgid.ids._display import draw_html
-
-        return draw_html(self)
-
     def __copy__(self: V) -> V:
         return self
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgid import layout
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 COLOURS: Final = ("bright_black", "cyan", "green", "yellow", "magenta")
 """The colours of the fields from left to right, as names of Rich."""
-_HTML_COLOURS: Final = ("#777777", "#00838f", "#2e7d32", "#b26a00", "#a0208c")
-_CELL: Final = "text-align:left;padding:0 .6em;font-family:monospace"
 
 
 class Part(NamedTuple):
@@ -67,33 +61,3 @@ def parts(id: Any) -> list[Part]:
             meaning += f"\nday {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
         drawn.append(Part(id.hex[host_digits + 2 * field.start : host_digits + 2 * field.stop], name, meaning))
     return drawn
-
-
-def draw_html(id: Any) -> str:
-    """Return an ID as an HTML table with the digits of each field above its name and meaning.
-
-    >>> import msgid
-    >>> "8636" in draw_html(msgid.parse("0156F7E71C361B21BC024CCDBE00000000"))
-    True
-    """
-    drawn = parts(id)
-    return _table(
-        id.kind,
-        [part.digits for part in drawn],
-        [["<br>".join(map(escape, (part.name, *part.meaning.split("\n")))) for part in drawn]],
-    )
-
-
-def draw_rows_html(caption: str, ids: Iterable[Any | None]) -> str:
-    """Return version-1 IDs as an HTML table: one row per ID and one column per field. None becomes an ellipsis."""
-    rows = [["…"] * len(layout.FIELDS) if id is None else [part.digits for part in parts(id)] for id in ids]
-    return _table(caption, list(layout.FIELDS), rows)
-
-
-def _table(caption: str, head: list[str], rows: list[list[str]]) -> str:
-    def line(tag: str, cells: list[str]) -> str:
-        pairs = zip(cells, _HTML_COLOURS, strict=False)
-        return "".join(f'<{tag} style="{_CELL};color:{colour}">{cell}</{tag}>' for cell, colour in pairs)
-
-    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{line('th', head)}</tr>{body}</table>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 from msgid._validate import check_installed
 from msgid.ids import _batch_bytes
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
-
-_SHOWN: Final = 5
-"""The number of IDs that a notebook shows at each end of a batch."""
 
 
 @final
@@ -75,15 +72,6 @@ class IdBatch(Sequence[MessageId]):
     def __repr__(self) -> str:
         ends = f": {self[0]} to {self[-1]}" if self._runs else ""
         return f"<IdBatch of {len(self)}{ends}>"
-
-    def _repr_html_(self) -> str:
-        """Return the first and last IDs as a table of their fields, for notebooks."""
-        from msgid.ids._display import draw_rows_html
-
-        shown: list[MessageId | None] = list(self[:_SHOWN])
-        if len(self) > 2 * _SHOWN:
-            shown.append(None)
-        return draw_rows_html(f"IdBatch of {len(self)}", shown + list(self[max(_SHOWN, len(self) - _SHOWN) :]))
 
     def to_bytes(self) -> bytes:
         """Encode the IDs as ``17 * n`` bytes, one ID after the other."""

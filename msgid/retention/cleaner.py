@@ -12,9 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,16 +25,17 @@ from msgid.retention._disk import Files, OsFiles, State
 from msgid.retention.policy import MICROSECONDS, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    import threading
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from msgid.iggy._wire import Layout
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
-_STREAM: Final = "streams"
-_TOPIC: Final = "topics"
-_PARTITION: Final = "partitions"
-"""Iggy's folders: streams/1/topics/2/partitions/3."""
+_PARTITION: Final = re.compile(
+    r"(?P<folder>(?:.*/streams/(?P<stream>[^/]+)/|.*/)topics/(?P<name>[^/]+))/partitions/[^/]+"
+)
+"""A folder of a server: streams/1/topics/2/partitions/3."""
 _SHOWN: Final = 5
 """Maximum number of topics in an error."""
 _log: Final = logging.getLogger("msgid.retention")
@@ -59,8 +58,7 @@ class SegmentFile(NamedTuple):
 class _Topic(NamedTuple):
     """A topic by its folder."""
 
-    above: str
-    """The folder of the stream's topics."""
+    folder: str
     stream: str | None
     name: str
 
@@ -97,17 +95,14 @@ class Cleaner:
     Args:
         folder: Folder of the segments, at any depth.
         policy: Retention by topic. The topic is the name of its folder, with or without the stream: ``2`` or ``1/2`` is
-            the topic in ``streams/1/topics/2``. A server gives these folders numbers, also if the topics have names;
-            pass ``names`` then.
+            the topic in ``streams/1/topics/2``. A server gives these folders numbers, also if the topics have names.
         layout: Layout of the messages. Default: found by checksum.
         clock: Returns the current time in microseconds since 1970.
         allow_gaps: Whether a later segment closes a segment even if offsets between the two are missing. Some servers
             leave such gaps after a recovery. The default is False, because the later segment may be a stray copy.
-        names: Numbers of topics by the names that the policy uses, such as ``{"shop/orders": "1/2"}``. Default: the
-            policy uses the names of folders.
 
     Raises:
-        TypeError: if ``policy`` is not a `RetentionPolicy`, or ``names`` is not a mapping of strings to strings.
+        TypeError: if ``policy`` is not a `RetentionPolicy`.
         InvalidPolicy: if the policy has been changed to a value that is not allowed.
 
     >>> import tempfile
@@ -134,7 +129,6 @@ class Cleaner:
         layout: Layout = "auto",
         clock: Callable[[], int] = now_in_microseconds,
         allow_gaps: bool = False,
-        names: Mapping[str, str] | None = None,
         _files: Files | None = None,
     ) -> None:
         if isinstance(folder, RetentionPolicy):
@@ -144,7 +138,6 @@ class Cleaner:
         name_of(layout, auto=True)
         self.layout: Layout = layout
         self.allow_gaps = allow_gaps
-        self.names = _checked_names(names)
         self._files: Files = OsFiles() if _files is None else _files
         self._clock = clock
         self._known: dict[str, _Log] = {}
@@ -177,7 +170,7 @@ class Cleaner:
         folders = self._files.walk(self.folder)
         topics = {folder: _topic_of(folder) for folder, _ in folders}
         present = {topic for topic in topics.values() if topic is not None}
-        entries = _entries(policy.topics, present, self.folder, self.names)
+        entries = _entries(policy.topics, present, self.folder)
         report: list[SegmentFile] = []
         known: dict[str, _Log] = {}
         for folder, names in folders:
@@ -221,7 +214,7 @@ class Cleaner:
                         _log.warning("cannot remove %s: %s", kept.path, kept.reason)
                 if report is not None:
                     report(found)
-            if stop.wait(min(self.policy.interval, threading.TIMEOUT_MAX)):
+            if stop.wait(self.policy.interval):
                 return
 
     def _read_folder(self, folder: str, names: Sequence[str]) -> dict[str, _Log]:
@@ -319,46 +312,23 @@ def _topic_of(folder: str) -> _Topic | None:
 
 
 def _topic_in(path: str) -> _Topic | None:
-    parts = Path(path).parts
-    places = [place for place, part in enumerate(parts[:-1]) if part == _TOPIC]
-    whole = [place for place in places if parts[place + 2 : place + 3] == (_PARTITION,) and len(parts) > place + 3]
-    if not whole:
-        # Without a folder of partitions: the name after the last "topics", or after the first of several in a row.
-        whole = [place for place in places if place - 1 not in places]
-    if not whole:
-        return None
-    place = whole[-1]
-    stream = parts[place - 1] if place > 1 and parts[place - 2] == _STREAM else None
-    return _Topic(os.path.join(*parts[: place + 1]), stream, parts[place + 1])
+    found = _PARTITION.fullmatch(Path(path).as_posix())
+    return None if found is None else _Topic(**found.groupdict())
 
 
-def _checked_names(names: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the numbers of topics by name, or raise TypeError."""
-    if names is None:
-        return {}
-    if not isinstance(names, Mapping) or not all(isinstance(text, str) for pair in names.items() for text in pair):
-        raise TypeError(f"names must be a mapping of names to numbers such as '1/2', got {quote(names)}")
-    return dict(names)
-
-
-def _entries(
-    entries: Iterable[str], topics: Collection[_Topic], folder: str, names: Mapping[str, str]
-) -> dict[_Topic, str]:
+def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic, str]:
     """Return the entry of each topic that has one, or raise `InvalidPolicy` if an entry is not for one topic."""
     found: dict[_Topic, str] = {}
-    outer = {str(path) for topic in topics for path in Path(topic.above, topic.name).parents}
-    # The folder of a stream "topics" looks like a topic, but it has topics in it.
-    topics = [topic for topic in topics if os.path.join(topic.above, topic.name) not in outer]
     for entry in entries:
-        number = names.get(entry, entry)
-        shown = quote(entry) if entry not in names else f"{quote(entry)} (in names {quote(number)})"
-        matches = sorted(topic for topic in topics if number in (topic.name, topic.full_name))
+        matches = sorted(topic for topic in topics if entry in (topic.name, topic.full_name))
         if not matches:
-            raise InvalidPolicy(f"topics must name folders of topics in {folder} ({_some(topics)}), got {shown}")
+            raise InvalidPolicy(f"topics must name folders of topics in {folder} ({_some(topics)}), got {quote(entry)}")
         if len(matches) > 1:
-            raise InvalidPolicy(f"topics must name one topic per entry, got {shown} for {_some(matches, ' and ')}")
+            raise InvalidPolicy(
+                f"topics must name one topic per entry, got {quote(entry)} for {_some(matches, ' and ')}"
+            )
         if matches[0] in found:
-            both = f"{quote(found[matches[0]])} and {shown}"
+            both = f"{quote(found[matches[0]])} and {quote(entry)}"
             raise InvalidPolicy(f"topics must name each topic once, got {both} for {matches[0].full_name}")
         found[matches[0]] = entry
     return found

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import duration, unit_hint
@@ -19,8 +20,6 @@ NEVER: Final = 0
 """Expiry of messages that never expire."""
 MICROSECONDS: Final = 1_000_000
 """Microseconds per second: an expiry is in seconds, a timestamp in microseconds."""
-DEFAULT_SEGMENT_BYTES: Final = 1_000_000_000
-"""The default size in bytes at which a segment is full."""
 DEFAULT_INTERVAL: Final = 60
 """The default number of seconds between two rounds of the cleaner."""
 
@@ -60,7 +59,6 @@ class RetentionPolicy:
         default_expiry: Retention period of topics that are not in ``topics``, as a timedelta, as text such as ``"7
             days"``, or in seconds; 0 keeps messages forever.
         topics: Retention period by topic, in the same forms; None means the default.
-        segment_bytes: Size in bytes at which a segment is full.
         enabled: Whether the cleaner runs; if False, no message is deleted.
         interval: Time between two rounds of the cleaner, in the same forms, more than 0.
 
@@ -77,8 +75,6 @@ class RetentionPolicy:
     """Retention period in seconds of topics that are not in ``topics``; 0 keeps messages forever."""
     topics: Mapping[str, int | None] = field(default_factory=dict)
     """Retention period in seconds by topic; 0 keeps messages forever, None means the default."""
-    segment_bytes: int = DEFAULT_SEGMENT_BYTES
-    """Size in bytes at which a segment is full."""
     enabled: bool = True
     """Whether the cleaner runs; if False, no message is deleted."""
     interval: float = DEFAULT_INTERVAL
@@ -88,14 +84,13 @@ class RetentionPolicy:
         self,
         default_expiry: timedelta | str | int = NEVER,
         topics: Mapping[str, timedelta | str | int | None] | None = None,
-        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
         enabled: bool = True,
         interval: timedelta | str | float = DEFAULT_INTERVAL,
     ) -> None:
         own: Any = {} if topics is None else topics
         if isinstance(own, Mapping):  # a copy: the caller may change the original later
             own = {topic: _seconds(f"the expiry of {quote(topic)}", expiry) for topic, expiry in own.items()}
-        values = (_seconds("default_expiry", default_expiry), own, segment_bytes, enabled, _span("interval", interval))
+        values = (_seconds("default_expiry", default_expiry), own, enabled, _span("interval", interval))
         for setting, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, setting.name, value)
         self.check()
@@ -114,12 +109,12 @@ class RetentionPolicy:
                 raise InvalidPolicy(f"topics must have strings as keys, got {quote(topic)}")
             if expiry is not None:
                 checked_expiry(f"the expiry of {quote(topic)}", expiry)
-        if not is_integer(self.segment_bytes) or self.segment_bytes < 1:
-            raise InvalidPolicy(f"segment_bytes must be an integer of 1 or more, got {quote(self.segment_bytes)}")
         if not isinstance(self.enabled, bool):
             raise InvalidPolicy(f"enabled must be true or false, got {quote(self.enabled)}")
         if not (is_number(self.interval) and self.interval > 0):
             raise InvalidPolicy(f"interval must be more than 0 seconds, got {quote(self.interval)}")
+        if self.interval > TIMEOUT_MAX:
+            raise InvalidPolicy(f"interval must be {TIMEOUT_MAX:.0f} seconds or less, got {quote(self.interval)}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RetentionPolicy:

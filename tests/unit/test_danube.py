@@ -118,17 +118,6 @@ def test_message_without_an_id_raises_invalid_message():
         StreamMessage.decode(b"")
 
 
-@needs_protobuf
-@pytest.mark.parametrize("cut", range(len(VECTOR)))
-def test_message_cut_anywhere_raises_or_is_another_message(cut):
-    """A cut message raises `InvalidMessage`, or decodes without the fields after the cut; no other error occurs."""
-    try:
-        short = StreamMessage.decode(VECTOR[:cut])
-    except msgid.InvalidMessage:
-        return
-    assert short != StreamMessage.decode(VECTOR)
-
-
 GOOD = json.loads(EXPECTED.to_json())
 
 
@@ -206,14 +195,6 @@ def test_message_of_another_release_of_danube_is_refused(raw, reason):
     """Offsets of a former release start again in each segment, so two messages would have one ID."""
     with pytest.raises(msgid.InvalidMessage, match=reason):
         StreamMessage.decode(raw)
-
-
-def test_attributes_of_two_messages_are_not_shared():
-    """Each message without attributes has its own empty dict."""
-    one, other = (StreamMessage(7, MessageID(9, "/a/b", "", n), b"", 5, "p") for n in range(2))
-    one.attributes["a"] = "1"
-    assert other.attributes == {}
-    assert StreamMessage(7, MessageID(9, "/a/b", "", 1), b"", 5, "p") == other
 
 
 def test_message_set_field_raises():

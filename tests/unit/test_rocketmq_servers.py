@@ -129,21 +129,6 @@ def test_receipt_of_a_batch_holds_one_id_per_message(receipt):
         msgid.parse(receipt["msgId"])
 
 
-def test_columns_of_all_ids_are_those_of_each_alone():
-    """`parse_batch` reads the IDs of all clients, brokers and batches at once."""
-    pytest.importorskip("numpy")
-    texts = [text for row in SERVER_IDS for text in (row.id, row.offset_id)]
-    texts += [text for row in BROKER_6["ids"] for text in (row["id"], row["offset_id"])]
-    texts += [text for receipt in ROCKETMQ["batches"] for name in ("msgId", "offsetMsgId")
-              for text in receipt[name].split(",")]  # fmt: skip
-    columns = msgid.parse_batch(texts)
-    assert columns.valid.all()
-    for text, version, pid, sequence in zip(texts, columns.version, columns.pid, columns.sequence, strict=True):
-        id = msgid.parse(text)
-        fields = (1, id.pid, id.sequence) if id.version == 1 else (0, 0, 0)
-        assert (version, pid, sequence) == fields, text
-
-
 def test_ids_of_a_broker_on_ipv6_have_its_address_and_offset():
     """The ID has 56 digits; the client's own IDs need not."""
     for row in BROKER_6["ids"]:

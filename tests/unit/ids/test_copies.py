@@ -215,31 +215,6 @@ distinct(made, inner, [g.generate_hex() for g in generators for _ in range(300)]
 """)
 
 
-@pytest.mark.parametrize("start", ["vfork", "posix_spawn"])
-def test_started_programs_make_ids_of_their_own(msgid, start):
-    """A program that is started by vfork or posix_spawn begins with nothing of its parent's."""
-    run(
-        f"START = {start!r}"
-        + """
-import msgid, subprocess
-program = [sys.executable, "-c", "import msgid; print('\\n'.join(msgid.generate_batch(100).hex()))"]
-made = [msgid.generate_hex() for _ in range(100)]
-def started():
-    receive, send = os.pipe()
-    if START == "vfork":
-        process = subprocess.Popen(program, stdout=send).pid  # vfork, where the system has it
-    else:
-        process = os.posix_spawn(program[0], program, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, send, 1)])
-    os.close(send)
-    with os.fdopen(receive) as file:
-        made = file.read().split()
-    os.waitpid(process, 0)
-    return made
-distinct(made, started(), started(), [msgid.generate_hex() for _ in range(100)])
-"""
-    )
-
-
 CARD = """
 from msgid.ids import node
 node._list_cards = lambda: node.Cards("interface", (node.Interface("eth0", "00:16:3e:01:02:03", True),))

@@ -77,19 +77,6 @@ def client(msgid, elapsed):
     return msgid.ClientUniqueId("10.0.0.1", 1, 2, int(elapsed / timedelta(milliseconds=1)), 0)
 
 
-@given(
-    st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1)),
-    st.timedeltas(timedelta(days=-1), timedelta(days=27, microseconds=-1)),
-)
-def test_time_seen_within_a_month_is_the_moment_of_making(msgid, made, later):
-    """A client ID that is seen up to a day before or 27 days after it was made gives its exact millisecond."""
-    zone = ZoneInfo("Asia/Kolkata")  # half an hour off, and without summer time, which would skip milliseconds
-    made = made.replace(tzinfo=UTC, microsecond=made.microsecond // 1000 * 1000)
-    month = made.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    id = client(msgid, made - month)
-    assert id.time_near(near=made + later, timezone=zone) == made
-
-
 def test_time_of_a_message_that_is_stored_when_its_id_is_made_is_that_moment(msgid):
     """Born and stored times are often the millisecond of the ID, and a broker's clock may be behind the client's."""
     made = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -160,13 +147,6 @@ def test_time_is_in_the_month_from_whose_start_the_id_counts(msgid, ms, near, zo
             id.time_near(near, timezone=zone)
 
 
-def test_time_of_49_days_is_an_error(msgid):
-    """No month has 49.7 days; bytes that are not an ID of a client have such times."""
-    id = msgid.parse("7F0000010001192F2F27FFFF000A0001")
-    with pytest.raises(ValueError, match=r"7F0000010001192F2F27FFFF000A0001: 4294901770 ms are not part of a month"):
-        id.time_near(datetime(2026, 3, 1, tzinfo=UTC))
-
-
 def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
     id, near = client(msgid, timedelta(days=3)), datetime(2026, 6, 15, tzinfo=UTC)
     assert id.time_near(near=near) == id.time_near(near=near, timezone="UTC") == datetime(2026, 6, 4, tzinfo=UTC)
@@ -197,12 +177,6 @@ def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, mess
     """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         client(msgid, timedelta(days=40)).time_near(near=near, timezone=tz)
-
-
-def test_host_of_an_id_is_an_address_of_its_family(msgid):
-    """The host is an address of the standard library, of the ID's family."""
-    assert msgid.parse("7F0000010000238F000000000001E240").host == ipaddress.ip_address("127.0.0.1")
-    assert msgid.BrokerOffsetId("::ffff:1.2.3.4", 1, 1).host == ipaddress.ip_address("::ffff:1.2.3.4")
 
 
 def test_ids_whose_bytes_begin_alike_are_ordered_by_their_length(msgid):
