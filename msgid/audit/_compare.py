@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import content_codes, plain_column
-from msgid.audit._comparing import bounded, codes_of, counted, differing, joint_keys, listed
+from msgid.audit._comparing import codes_of, counted, differing, joint_keys, listed
 from msgid.audit._digest_tables import (
-    SIZES,
-    by_of,
+    SIZE,
     differing_blocks,
-    form_of_digest,
     last_time,
     loaded,
     rows_in_blocks,
@@ -115,11 +113,8 @@ def _compare_blocks(
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
     def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
-        form = form_of_digest(loaded_digests[1]) or form_of_digest(loaded_digests[0])
-        here, landed = rows_in_blocks("table", table, lambda _: dict(named), blocks, form)
-        there, queued = rows_in_blocks(
-            "sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks, form
-        )
+        here, landed = rows_in_blocks("table", table, lambda _: dict(named), blocks)
+        there, queued = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
         return report_of_sides(there, here, most), (queued, landed)
 
     return report_of_blocks(*loaded_digests, compared if sent is not None and table is not None else None)
@@ -137,11 +132,10 @@ def report_of_blocks(
             None if a side cannot be read.
     """
     blocks = differing_blocks(sent, landed)
-    by = by_of(form_of_digest(sent) or form_of_digest(landed))
     if compared is not None and blocks.num_rows:
         report, read = compared(blocks)
     else:
-        report, read = _report_of_counts(blocks, SIZES[by]), (0, 0)
+        report, read = _report_of_counts(blocks), (0, 0)
     report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
     report.rows_read = read
     if not any(one.check == "lost_messages" for one in report.findings):
@@ -152,24 +146,24 @@ def report_of_blocks(
     )
     if blocks.num_rows and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
-    if unplaced(sent):
-        report.complete_until = None
     lacking = [unplaced(one) for one in (sent, landed)]
-    add_uncompared(report, lacking, "timestamp" if by == "minute" else "offset")
+    if lacking[0]:
+        report.complete_until = None
+    add_uncompared(report, lacking, "offset")
     return report
 
 
-def _report_of_counts(blocks: pa.Table, size: int) -> Report:
+def _report_of_counts(blocks: pa.Table) -> Report:
     """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
     counts: dict[tuple[str, str], Counted] = {}
     for scope, low, sent, landed in zip(*(column.to_pylist() for column in blocks.columns), strict=True):
         check = "lost_messages" if sent > landed else "extra_messages" if sent < landed else "changed_messages"
         number = abs(sent - landed) or 1
-        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {low + size - 1}"))
+        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {low + SIZE - 1}"))
         counts[check, scope] = before._replace(count=before.count + number)
     reason = "the rows of a side cannot be read: the counts are the least that the digests show"
     not_checked = dict.fromkeys(("lost_messages", "changed_messages", "extra_messages") if counts else (), reason)
-    return comparison_report(bounded(counts.values()), 0, [], 0, (0, 0), not_checked, None)
+    return comparison_report(counts.values(), (0, 0), [], 0, (0, 0), not_checked, None)
 
 
 def is_by_position(sent: Columns, table: Columns) -> bool:
@@ -228,10 +222,10 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         ids = rows[row >= rows[0].number].ids
         return None if ids is None else _text_of(ids, row - rows[0].number * int(row >= rows[0].number))
 
-    facts = counted(found, scopes, names, text, offset)._replace(rows=rows[1].number)
     lacking = [int((~valid[side]).sum()) for side in (~landed, landed)]
     return comparison_report(
-        facts, rows[0].number, listed(found, scopes, names, text, offset, most), len(found.row),
+        counted(found, scopes, names, text, offset), (rows[0].number, rows[1].number),
+        listed(found, scopes, names, text, offset, most), len(found.row),
         lacking, unchecked(sent.columns, table.columns, by_position),
         complete_until(*_until(rows[0], is_lost[~landed], ~valid[~landed])), by_position,
     )  # fmt: skip
@@ -333,16 +327,11 @@ def _text_of(ids: Ids, row: int) -> str | None:
 
 def _until(sent: Rows, is_lost: NDArray[np.bool_], uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
     """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
-    times = sent.timestamp
-    if times is None and sent.ids is not None:
-        times = (sent.ids.unix * 1_000_000, sent.ids.is_v1)
-    if times is None or not times[1].any():
-        return None, None
+    times, known = sent.times
     lost = uncompared | is_lost
-    if (lost & ~times[1]).any():
+    if not known.any() or (lost & ~known).any():
         return None, None
-    first = times[0][lost]
-    return int(times[0][times[1]].max()), int(first.min()) if len(first) else None
+    return int(times[known].max()), int(times[lost].min()) if lost.any() else None
 
 
 def complete_until(last: int | None, lost: int | None) -> Any:

@@ -10,18 +10,14 @@ import bisect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.audit._spans import starts_of
-from msgid.audit.definitions import MAX_SCOPES
-from msgid.audit.facts import Counted, Difference, part_of
+from msgid.audit.facts import Counted, Difference
 from msgid.layout import VERSION_1
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
     from msgid.audit._ids import Ids
-    from msgid.audit.facts import Facts
 
 FAULTS: Final = {
     "lost": "lost_messages",
@@ -115,7 +111,7 @@ def codes_of(keys: tuple[NDArray[Any], ...]) -> NDArray[np.int64]:
     return codes
 
 
-def counted(found: Matched, scopes: NDArray[np.int64], names: list[str], texts: Any, offset: Any) -> Facts:
+def counted(found: Matched, scopes: NDArray[np.int64], names: list[str], texts: Any, offset: Any) -> list[Counted]:
     """Return the counts of each fault in each scope, with the first message as example.
 
     Args:
@@ -136,21 +132,12 @@ def counted(found: Matched, scopes: NDArray[np.int64], names: list[str], texts: 
             row = int(rows[at])
             x = None if offset is None else int(offset[row])
             counts.append(Counted(check_by(check, offset is not None), names[scope], total, x, x, texts(row)))
-    return bounded(counts)
+    return counts
 
 
 def check_by(check: str, is_position: bool) -> str:
     """Return the check of messages that are matched by their positions or by their IDs."""
     return check if is_position or check != "duplicate_messages" else "duplicate_ids"
-
-
-def bounded(counts: Iterable[Counted]) -> Facts:
-    """Return the facts of counts: the largest of each check, and the totals of all."""
-    facts = part_of(counts)
-    kept: dict[str, list[Counted]] = {}
-    for one in sorted(facts.found, key=lambda one: (one.check, -one.count, one.scope)):
-        kept.setdefault(one.check, []).append(one)
-    return facts._replace(found=[one for held in kept.values() for one in held[:MAX_SCOPES]])
 
 
 def listed(found: Matched, scopes: Any, names: list[str], texts: Any, offset: Any, most: int) -> list[Difference]:

@@ -1,4 +1,4 @@
-"""Digests of messages: per log and block of offsets, or per log and minute, the number and the hashes of the messages.
+"""Digests of messages: per log and block of 65,536 offsets, the number and the hashes of the messages.
 
 A digest is a table with one row of 64 bytes per block. Digests of parts merge in any order to the digest of the whole,
 and Spark makes the same rows by one aggregation. Two digests of the same messages are equal, so the blocks that differ
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING, Any, Final, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import plain_column
@@ -18,7 +20,6 @@ from msgid.audit._options import columns_in
 from msgid.audit._sides import Read, Side, read_side, side_of
 from msgid.audit._spans import BLOCK_SHIFT
 from msgid.audit._tables import rows_of
-from msgid.audit.definitions import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,11 +33,8 @@ if TYPE_CHECKING:
     from msgid.audit._options import ColumnNames
     from msgid.audit._tables import Rows
 
-By = Literal["offset", "minute"]
-"""The unit of a block: 65,536 offsets, or a minute of the messages' time."""
-BY: Final[dict[str, str]] = {"offset": f"{1 << BLOCK_SHIFT:,} offsets", "minute": "1 minute"}
-SIZES: Final[dict[str, int]] = {"offset": 1 << BLOCK_SHIFT, "minute": 60_000_000}
-"""The number of offsets or microseconds of a block. The number of a block is its first offset or microsecond."""
+SIZE: Final = 1 << BLOCK_SHIFT
+"""The number of offsets of a block. The number of a block is its first offset."""
 _JOINED: Final = {
     "rows": "sum", "low": "min", "high": "max", "first_time": "min", "last_time": "max", "lower": "sum", "upper": "sum",
 }  # fmt: skip
@@ -56,9 +54,9 @@ _HASHED: Final = 1 << 16
 def digest(table: Any, **columns: Unpack[ColumnNames]) -> pa.Table:
     """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
-    A block is 65,536 offsets, or a minute of the messages' time if the table does not have offsets.
-    The hash of a message is that of its offset, the value of its ID and its content. Equal messages give equal digests,
-    so `compare` reads only the blocks whose digests differ. `spark_ext.digest` makes the same rows.
+    A block is 65,536 offsets. The hash of a message is that of its offset, the value of its ID and its content. Equal
+    messages give equal digests, so `compare` reads only the blocks whose digests differ. `spark_ext.digest` makes the
+    same rows.
 
     Args:
         table: A path as for `audit_file`, a table as for `audit_table`, or an iterable of IDs or positions as for
@@ -69,16 +67,16 @@ def digest(table: Any, **columns: Unpack[ColumnNames]) -> pa.Table:
     Returns:
         Arrow table with the columns ``source``, ``form``, ``rows``, ``low``, ``high``, ``first_time``, ``last_time``,
         ``lower`` and ``upper``: 64 bytes per row. The last two are the sums of the halves of the hashes. Rows without a
-        log, an offset or a time are in a row without ``source`` or without ``low``.
+        log or an offset are in a row without ``source``.
 
     Raises:
-        ValueError: if a column is missing or has the wrong type.
+        ValueError: if a column is missing or has the wrong type, or the table does not have offsets.
 
     >>> import msgid.audit
     >>> import pyarrow as pa
     >>> made = digest(pa.table({"offset": [0, 1, 2, 70_000]}), offset="offset")
     >>> made.select(["source", "form", "rows", "low", "high"]).to_pylist()[1]
-    {'source': 'log', 'form': 'offset by 65,536 offsets', 'rows': 1, 'low': 70000, 'high': 70000}
+    {'source': 'log', 'form': 'offset', 'rows': 1, 'low': 70000, 'high': 70000}
     >>> msgid.audit.compare(None, None, digests=(made, made)).findings
     []
     """
@@ -141,21 +139,14 @@ def digest_of_table(table: pa.Table) -> pa.Table:
 
 
 def with_blocks(digest: pa.Table) -> pa.Table:
-    """Add the number of the block of each row of a digest; NULL for rows without a log, an offset or a time."""
-    import pyarrow as pa
-
-    by = by_of(form_of_digest(digest))
-    value = digest["low"] if by == "offset" else digest["first_time"].cast(pa.int64())
-    return digest.append_column("block", _block_of(value, by))
+    """Add the number of the block of each row of a digest; NULL for rows without a log or an offset."""
+    return digest.append_column("block", _block_of(digest["low"]))
 
 
-def _block_of(value: Any, by: By) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa
+def _block_of(offset: Any) -> Any:
     import pyarrow.compute as pc
 
-    numbers = np.asarray(pc.fill_null(value, 0), np.int64)
-    return pa.array(numbers - numbers % SIZES[by], mask=np.asarray(value.is_null(), bool))
+    return pc.bit_wise_and(offset, -SIZE)
 
 
 def form_of_digest(digest: pa.Table) -> str:
@@ -173,25 +164,29 @@ def last_time(digest: pa.Table) -> int | None:
 
 
 def unplaced(digest: pa.Table) -> int:
-    """Return the number of rows without a log, an offset or a time."""
+    """Return the number of rows without a log or an offset."""
     import pyarrow.compute as pc
 
-    placed = pc.and_(digest["source"].is_valid(), with_blocks(digest)["block"].is_valid())
-    return pc.sum(digest.filter(pc.invert(placed))["rows"]).as_py() or 0
+    return pc.sum(digest.filter(digest["source"].is_null())["rows"]).as_py() or 0
+
+
+def offset_of(columns: Columns) -> str:
+    """Return the column of offsets.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if columns.offset is None:
+        raise ValueError("a digest needs offsets: compare IDs alone without digests")
+    return columns.offset
 
 
 def form_of(columns: Columns) -> str:
-    """Return the text that tells which values a digest has, and which blocks; only digests of one form compare."""
-    fields = [name for name in ("offset", "id") if getattr(columns, name) is not None]
+    """Return the text that tells which values a digest has; only digests of one form compare."""
+    fields = ["offset", *(["id"] if columns.id else [])]
     contents = len(columns.content)
     fields += ["content" if contents == 1 else f"{contents} contents"] if contents else []
-    by = "minute" if columns.offset is None else "offset"
-    return f"{', '.join(fields)} by {BY[by]}"
-
-
-def by_of(form: str) -> By:
-    """Return what the blocks of a form are."""
-    return "minute" if form.endswith(BY["minute"]) else "offset"
+    return ", ".join(fields)
 
 
 def content_error(name: str, kind: object) -> ValueError:
@@ -225,7 +220,9 @@ def _digest_of(side: Side) -> pa.Table:
     for name, column in zip(columns.content, contents, strict=True):
         check_content(name, column.type)
     rows = rows_of(side.table, columns._replace(content=()))
-    source, offset, time = places_of(rows)
+    source, offset = _places(side, rows)
+    moments, known = rows.times
+    time = pa.array(moments, mask=~known)
     hashed = _hashes(rows, contents)
     halves = ((hashed & np.uint64(HALF)).astype(np.int64), (hashed >> np.uint64(32)).astype(np.int64))
     form = pa.repeat(form_of(columns), rows.number)
@@ -233,21 +230,17 @@ def _digest_of(side: Side) -> pa.Table:
     return pa.table(dict(zip(COLUMNS, (source, form, ones, offset, offset, time, time, *halves), strict=True)))
 
 
-def places_of(rows: Rows) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the name of the log, the offset and the time in microseconds of each row; NULL if it is not known."""
+def _places(side: Side, rows: Rows) -> tuple[pa.Array, pa.Array]:
+    """Return the name of the log and the offset of each row; NULL for a row that does not have both."""
     import numpy as np
     import pyarrow as pa
 
-    source, offset = pa.repeat(TABLE, rows.number), pa.nulls(rows.number, pa.int64())
-    if rows.places is not None:
-        valid = rows.places.valid & (rows.places.log >= 0)
-        offset = pa.array(rows.places.offset, mask=~valid)
-        source = pa.array(rows.places.names, pa.string()).take(pa.array(np.maximum(rows.places.log, 0), mask=~valid))
-    moments = rows.timestamp
-    if moments is None and rows.ids is not None:
-        moments = (rows.ids.unix * 1_000_000, rows.ids.is_v1)
-    time = pa.nulls(rows.number, pa.int64()) if moments is None else pa.array(moments[0], mask=~moments[1])
-    return source, offset, time
+    offset_of(side.columns)
+    assert rows.places is not None
+    log, names, offset, valid = rows.places
+    unplaced = ~valid | (log < 0)
+    source = pa.array(names, pa.string()).take(pa.array(np.maximum(log, 0), mask=unplaced))
+    return source, pa.array(offset, mask=unplaced)
 
 
 def _hashes(rows: Rows, contents: Sequence[pa.ChunkedArray]) -> NDArray[np.uint64]:
@@ -260,9 +253,8 @@ def _hashes(rows: Rows, contents: Sequence[pa.ChunkedArray]) -> NDArray[np.uint6
     import pyarrow.compute as pc
     from xxhash import xxh64_intdigest
 
-    values: list[Any] = []
-    if rows.places is not None:
-        values.append(pa.array(rows.places.offset, mask=~rows.places.valid).cast(pa.string()))
+    assert rows.places is not None
+    values: list[Any] = [pa.array(rows.places.offset, mask=~rows.places.valid).cast(pa.string())]
     if rows.ids is not None:
         values.append(rows.ids.identities())
     for column in contents:
@@ -328,7 +320,7 @@ def _pieces(table: Any) -> Iterator[Read]:
 
 
 def rows_in_blocks(
-    which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table, form: str
+    which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table
 ) -> tuple[Side, int]:
     """Return the rows of a side that are in some blocks, and the number of rows that were read for them.
 
@@ -337,7 +329,6 @@ def rows_in_blocks(
         value: The side, as `compare` takes it.
         named: Returns the arguments that name columns, of the columns of the side.
         blocks: The blocks that `differing_blocks` returned.
-        form: The form of the digests.
     """
     import pyarrow as pa
 
@@ -348,44 +339,30 @@ def rows_in_blocks(
     else:
         empty = Read(dataset.schema.empty_table(), is_listed=False)
         columns = side_of(which, empty, named(dataset.schema.names)).columns
-        table, number = _filtered(dataset, columns, blocks, form)
+        table, number = _filtered(dataset, columns, blocks)
         read = Read(table, is_listed=False)
     side = side_of(which, read, named(read.table.column_names))
-    source, offset, time = places_of(rows_of(side.table, side.columns._replace(content=())))
-    by = by_of(form)
-    block = _block_of(offset if by == "offset" else time, by)
-    places = pa.table({"source": source, "block": block, "row": pa.array(range(len(block)), pa.int64())})
+    source, offset = _places(side, rows_of(side.table, side.columns._replace(content=())))
+    places = pa.table({"source": source, "block": _block_of(offset), "row": pa.array(range(len(offset)), pa.int64())})
     found = places.join(blocks.select(["source", "block"]), ["source", "block"], join_type="left semi")
     return side._replace(table=side.table.take(found["row"].sort())), number
 
 
-def _filtered(dataset: Any, columns: Columns, blocks: pa.Table, form: str) -> tuple[pa.Table, int]:
+def _filtered(dataset: Any, columns: Columns, blocks: pa.Table) -> tuple[pa.Table, int]:
     """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def is_in(name: str | None, unit: Callable[[int], Any]) -> Any:
-        field = pc.field(name)
-        return [(field >= unit(low)) & (field <= unit(high)) for low, high in ranges]
-
-    size = SIZES[by_of(form)]
+    name = offset_of(columns)
+    if not pa.types.is_integer(dataset.schema.field(name).type):
+        table = dataset.to_table()
+        return table, table.num_rows
     ranges: list[tuple[int, int]] = []
     for low in sorted({*blocks["block"].to_pylist()}):  # neighbours are one range
         start = ranges.pop()[0] if ranges and low == ranges[-1][1] + 1 else low
-        ranges.append((start, low + size - 1))
-    parts: list[Any] = []
-    if by_of(form) == "offset" and pa.types.is_integer(dataset.schema.field(columns.offset).type):
-        parts = is_in(columns.offset, pa.scalar)
-    elif by_of(form) == "minute" and columns.timestamp is not None:
-        kind = dataset.schema.field(columns.timestamp).type
-        if pa.types.is_timestamp(kind):
-            parts = is_in(columns.timestamp, lambda micros: pa.scalar(micros, pa.timestamp("us", kind.tz)))
-    if not parts:
-        table = dataset.to_table()
-        return table, table.num_rows
-    condition = parts[0]
-    for part in parts[1:]:
-        condition = condition | part
+        ranges.append((start, low + SIZE - 1))
+    offset = pc.field(name)
+    condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges))
     fragments = dataset.get_fragments(filter=condition)
     groups = itertools.chain.from_iterable(fragment.split_by_row_group(condition) for fragment in fragments)
     number = sum(group.row_groups[0].num_rows for group in groups)

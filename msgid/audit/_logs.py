@@ -308,9 +308,9 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
         )
         for place in worst.tolist()
     ]  # fmt: skip
-    return part_of(
-        counted, logs=logs, log_total=len(log), gaps=gaps.listed("offset", names), gap_total=gaps.total
-    )._replace(holes=sum(gaps.holes.values()))
+    lengths = {"logs": len(log), "gaps": gaps.total}
+    facts = part_of(counted, lengths, logs=logs, gaps=gaps.listed("offset", names))
+    return facts._replace(holes=sum(gaps.holes.values()))
 
 
 def _moment(micros: int) -> datetime | None:

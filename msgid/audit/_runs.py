@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
+from msgid._moments import UNIX_EPOCH
 from msgid.audit._logs import per_scope
 from msgid.audit._spans import Gaps, divided, spans_of, starts_of
 from msgid.audit._splitting import Steps, counts_by_two, neighbours, parts_of, runs_of, shared_runs
-from msgid.audit.facts import NOTHING, Counted, Facts, NodeFact, RunFact, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, part_of
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
@@ -138,45 +140,58 @@ def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
     ):
         ones = np.ones(len(found.size), np.int64)
         counted += per_scope(check, names, found.generator, ones, 0 * ones, found.sequence, np.abs(found.size))
-    listed = _run_facts(runs, named)
-    nodes = _node_facts(listed)
-    for one in nodes:
-        if one.overlapping or shared_by(one.node):
-            counted.append(
-                Counted("shared_node", layout.format_mac(one.node), one.generators, text=shared_by(one.node))
-            )
-        origin = layout.origin_of(one.node)
+    listed = _listed(runs, named)
+    by_node: dict[int, list[Run]] = {}
+    for run in listed:
+        by_node.setdefault(run.node, []).append(run)
+    nodes = []
+    for number, held in by_node.items():
+        node, origin, why = layout.format_mac(number), layout.origin_of(number), shared_by(number)
+        at_once, overlap = _at_once(held), _overlapping(held)
+        if overlap or why:
+            counted.append(Counted("shared_node", node, at_once, text=why))
         if origin != "mac":
-            counted.append(Counted("synthetic_node", layout.format_mac(one.node), one.ids, text=origin))
-    ranges = gaps.listed("sequence", names)
-    return part_of(counted, gaps=ranges, gap_total=gaps.total, runs=listed, nodes=nodes)
+            counted.append(Counted("synthetic_node", node, sum(run.ids for run in held), text=origin))
+        why = why or ("two processes of one pid at the same time" if overlap else None)
+        nodes.append(NodeRow(node, origin, at_once, why))
+    lists = {"generators": [run.row for run in listed], "nodes": nodes, "gaps": gaps.listed("sequence", names)}
+    return part_of(counted, {"gaps": gaps.total}, **lists)
 
 
-def _run_facts(runs: Runs, named: Named) -> list[RunFact]:
+class Run(NamedTuple):
+    """One run of a generator. Times are Unix seconds; ``processes`` is 2 if several processes share it."""
+
+    node: int
+    pid: int
+    number: int
+    ids: int
+    first_time: int
+    last_time: int
+    first_sequence: int
+    last_sequence: int
+    missing: int
+    processes: int
+
+    @property
+    def row(self) -> GeneratorRow:
+        """The run as a row of the report."""
+        first, last = (UNIX_EPOCH + timedelta(seconds=second) for second in self[4:6])
+        return GeneratorRow(layout.format_mac(self.node), *self[1:4], first, last, *self[6:9])
+
+
+def _listed(runs: Runs, named: Named) -> list[Run]:
     """Return the runs by generator and time, with their numbers."""
     import numpy as np
 
     order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
-    generator, ids, first, last, low, high, missing, processes = (column[order] for column in runs)
+    generator, *columns = (column[order] for column in runs)
     places = np.arange(len(order))
     number = places - np.maximum.accumulate(np.where(starts_of(generator), places, 0)) + 1
-    columns = (
-        named.node[generator], named.pid[generator], number, ids, first, last, low, high, missing, processes,
-    )  # fmt: skip
-    return [RunFact(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    columns = [named.node[generator], named.pid[generator], number, *columns]
+    return [Run(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _node_facts(runs: list[RunFact]) -> list[NodeFact]:
-    by_node: dict[int, list[RunFact]] = {}
-    for run in runs:
-        by_node.setdefault(run.node, []).append(run)
-    return [
-        NodeFact(node, sum(run.ids for run in held), _at_once(held), _overlapping(held))
-        for node, held in by_node.items()
-    ]
-
-
-def _at_once(runs: list[RunFact]) -> int:
+def _at_once(runs: list[Run]) -> int:
     """Return the largest number of processes in one second."""
     events = sorted(
         [(run.first_time, run.processes) for run in runs] + [(run.last_time + 1, -run.processes) for run in runs]
@@ -188,7 +203,7 @@ def _at_once(runs: list[RunFact]) -> int:
     return most
 
 
-def _overlapping(runs: list[RunFact]) -> bool:
+def _overlapping(runs: list[Run]) -> bool:
     """Return whether a run has several processes, or begins before an earlier run of its pid has ended."""
     ends: dict[int, int] = {}
     for run in sorted(runs, key=lambda run: (run.first_time, run.last_time)):

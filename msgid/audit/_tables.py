@@ -223,6 +223,17 @@ class Rows(NamedTuple):
     landed: Moments | None
     places: Places | None
 
+    @property
+    def times(self) -> Moments:
+        """The own time of each row, or else that of its ID; with the rows that have one."""
+        import numpy as np
+
+        if self.timestamp is not None:
+            return self.timestamp
+        if self.ids is not None:
+            return self.ids.unix * 1_000_000, self.ids.is_v1
+        return np.zeros(self.number, np.int64), np.zeros(self.number, bool)
+
 
 def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
     """Return the facts of the rows of a table with some columns."""
@@ -232,16 +243,14 @@ def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
     if ids is not None:
         parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, rules.earliest))
         parts.append(generator_facts(ids, rules))
-    of_id = None if ids is None else (ids.unix * 1_000_000, ids.is_v1)
     if rows.places is not None:
         log, names, offset, valid = rows.places
         placed = valid & (log >= 0)
-        shown = timestamp if timestamp is not None else of_id
-        in_logs = LogRows(log, offset, rows.content, timestamp, landed, shown).take(placed)
+        in_logs = LogRows(log, offset, rows.content, timestamp, landed, rows.times).take(placed)
         parts.append(log_facts(in_logs, names, rules)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         in_logs, names = _positions(ids)
-        positions = in_logs._replace(shown=of_id).take(in_logs.log >= 0)
+        positions = in_logs._replace(shown=rows._replace(timestamp=None).times).take(in_logs.log >= 0)
         parts.append(log_facts(positions, names, rules))
     return merged(parts, rules.max_gaps)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from msgid.audit.definitions import Severity
@@ -133,30 +133,6 @@ class Counted(NamedTuple):
     text: str | None = None
 
 
-class RunFact(NamedTuple):
-    """One run of a generator. Times are Unix seconds; ``processes`` is 2 if several processes share it."""
-
-    node: int
-    pid: int
-    run: int
-    ids: int
-    first_time: int
-    last_time: int
-    first_sequence: int
-    last_sequence: int
-    missing: int
-    processes: int
-
-
-class NodeFact(NamedTuple):
-    """One node: its IDs, its generators at the same time, and whether two processes of one pid overlap."""
-
-    node: int
-    ids: int
-    generators: int
-    overlapping: bool
-
-
 class Facts(NamedTuple):
     """All facts of a table; each list is bounded, and the totals count everything."""
 
@@ -168,13 +144,11 @@ class Facts(NamedTuple):
     totals: dict[str, tuple[int, int]]
     """For each check its count in all scopes, and the number of scopes."""
     gaps: list[Gap]
-    gap_total: int
     logs: list[LogRow]
-    log_total: int
-    runs: list[RunFact]
-    run_total: int
-    nodes: list[NodeFact]
-    node_total: int
+    generators: list[GeneratorRow]
+    nodes: list[NodeRow]
+    lengths: dict[str, int]
+    """The number of all rows of each list."""
     unplaced: int
     """Rows without a source or a valid offset, if the table has offsets."""
     untimed: int
@@ -187,18 +161,26 @@ class Facts(NamedTuple):
     """Missing offsets in gaps that are too short to be findings."""
 
 
-NOTHING: Final = Facts(0, [], [], {}, [], 0, [], 0, [], 0, [], 0, 0, 0, 0, {}, 0)
+NOTHING: Final = Facts(0, [], [], {}, [], [], [], [], {}, 0, 0, 0, {}, 0)
+_ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "kinds": lambda kind: (-kind[2], kind[0], kind[1] or ""),
+    "gaps": lambda gap: (-gap.count, gap.kind, gap.scope, gap.first),
+    "logs": lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
+    "generators": lambda run: (-run.missing, -run.ids, run.node, run.pid, run.run),
+    "nodes": lambda node: (-node.generators, node.node),
+}
+"""The order of each list."""
 
 
-def part_of(counted: Iterable[Counted], **lists: Any) -> Facts:
-    """Return facts with some counts and lists; a total that is not given is the length of its list."""
+def part_of(counted: Iterable[Counted], lengths: dict[str, int] | None = None, **lists: Any) -> Facts:
+    """Return facts with some counts and lists; ``lengths`` are those of lists that are cut."""
     found = [one for one in counted if one.count]
     totals: dict[str, tuple[int, int]] = {}
     for one in found:
         count, scopes = totals.get(one.check, (0, 0))
         totals[one.check] = count + one.count, scopes + 1
-    lengths = {f"{name[:-1]}_total": len(lists[name]) for name in ("gaps", "logs", "runs", "nodes") if name in lists}
-    return NOTHING._replace(found=found, totals=totals, **{**lengths, **lists})
+    lengths = {name: len(rows) for name, rows in lists.items()} | (lengths or {})
+    return NOTHING._replace(found=found, totals=totals, lengths=lengths, **lists)
 
 
 def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
@@ -215,28 +197,24 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         for check, (count, scopes) in part.totals.items():
             count_before, scopes_before = totals.get(check, (0, 0))
             totals[check] = count_before + count, scopes_before + scopes
+    joined: dict[str, Any] = {}
+    for name, order in _ORDERS.items():
+        rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
+        joined[name] = rows[: max_gaps if name == "gaps" else MAX_ROWS]
+    for name in ("rows", "unplaced", "untimed", "unlanded", "holes"):
+        joined[name] = sum(getattr(part, name) for part in parts)
+    return NOTHING._replace(
+        found=largest(chain.from_iterable(part.found for part in parts)),
+        totals=totals,
+        columns={name: given for part in parts for name, given in part.columns.items()},
+        lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
+        **joined,
+    )
+
+
+def largest(counts: Iterable[Counted]) -> list[Counted]:
+    """Return the largest counts of each check."""
     found: dict[str, list[Counted]] = {}
-    for one in sorted(chain.from_iterable(p.found for p in parts), key=lambda one: (one.check, -one.count, one.scope)):
+    for one in sorted(counts, key=lambda one: (one.check, -one.count, one.scope)):
         found.setdefault(one.check, []).append(one)
-    ranges = chain.from_iterable(part.gaps for part in parts)
-    gaps = sorted(ranges, key=lambda gap: (-gap.count, gap.kind, gap.scope, gap.first))
-    logs = sorted(
-        chain.from_iterable(part.logs for part in parts),
-        key=lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
-    )
-    runs = sorted(
-        chain.from_iterable(part.runs for part in parts), key=lambda r: (-r.missing, -r.ids, r.node, r.pid, r.run)
-    )
-    nodes = sorted(chain.from_iterable(part.nodes for part in parts), key=lambda n: (-n.generators, -n.ids, n.node))
-    kinds = sorted(chain.from_iterable(p.kinds for p in parts), key=lambda kind: (-kind[2], kind[0], kind[1] or ""))
-    columns = {name: given for part in parts for name, given in part.columns.items()}
-    return Facts(
-        sum(part.rows for part in parts), kinds[:MAX_ROWS],
-        [one for held in found.values() for one in held[:MAX_SCOPES]], totals,
-        gaps[:max_gaps], sum(part.gap_total for part in parts),
-        logs[:MAX_ROWS], sum(part.log_total for part in parts),
-        runs[:MAX_ROWS], sum(part.run_total for part in parts),
-        nodes[:MAX_ROWS], sum(part.node_total for part in parts),
-        sum(part.unplaced for part in parts), sum(part.untimed for part in parts), sum(part.unlanded for part in parts),
-        columns, sum(part.holes for part in parts),
-    )  # fmt: skip
+    return [one for held in found.values() for one in held[:MAX_SCOPES]]

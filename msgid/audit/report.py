@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import UNIX_EPOCH
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._comparing import FAULTS, check_by
 from msgid.audit._options import Rules
@@ -22,9 +21,18 @@ from msgid.audit.definitions import (
     Check,
     check_names,
 )
-from msgid.audit.facts import Counted, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked, part_of
-from msgid.ids.node import shared_by
-from msgid.layout import format_mac, origin_of
+from msgid.audit.facts import (
+    Counted,
+    Finding,
+    Gap,
+    GeneratorRow,
+    KindRow,
+    LogRow,
+    NodeRow,
+    NotChecked,
+    largest,
+    part_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,6 +84,8 @@ _VALUES: Final = {
     "id": "a valid ID",
 }
 """The value that a row lacks, by the column that cannot be read."""
+_CUT: Final = {"gaps": "missing ranges", "logs": "logs", "generators": "runs of generators", "nodes": "nodes"}
+"""The lists that may be cut, and their rows in words."""
 _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
@@ -301,13 +311,12 @@ class Report:
 
 def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
     """Return the report of the facts of a table, by the rules of the caller."""
-    moment = _moment_of_seconds
     skipped = _skipped(rules)
     facts = facts._replace(
         found=[one for one in facts.found if one.check not in skipped],
         totals={check: total for check, total in facts.totals.items() if check not in skipped},
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
-        gap_total=0 if set(_GAPS.values()) <= set(skipped) else facts.gap_total,
+        lengths={**facts.lengths, **({"gaps": 0} if set(_GAPS.values()) <= set(skipped) else {})},
     )
     not_checked, unread = _not_checked(facts, rules)
     return Report(
@@ -315,14 +324,8 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
         _findings(facts, rules),
         facts.gaps,
         facts.logs,
-        [
-            GeneratorRow(format_mac(run.node), *run[1:4], moment(run.first_time), moment(run.last_time), *run[6:9])
-            for run in facts.runs
-        ],
-        [
-            NodeRow(format_mac(n.node), origin_of(n.node), n.generators, shared_by(n.node) or _overlap(n.overlapping))
-            for n in facts.nodes
-        ],
+        facts.generators,
+        facts.nodes,
         [KindRow(*kind) for kind in facts.kinds],
         _notes(facts),
         facts.unplaced,
@@ -347,8 +350,8 @@ def add_uncompared(report: Report, lacking: Sequence[int], column: str) -> None:
 
 
 def comparison_report(
-    facts: Facts,
-    sent: int,
+    counts: Iterable[Counted],
+    rows: tuple[int, int],
     differences: list[Difference],
     total: int,
     lacking: Sequence[int],
@@ -359,8 +362,8 @@ def comparison_report(
     """Return the report of two sides.
 
     Args:
-        facts: The counts of the faults, and the number of rows of the table.
-        sent: Number of rows of the other side.
+        counts: The counts of the faults.
+        rows: Number of rows of sent and of the table.
         differences: The listed messages.
         total: Number of messages in which the sides differ.
         lacking: Number of rows without a position or an ID, of the other side and of the table.
@@ -370,17 +373,14 @@ def comparison_report(
     """
     is_cut = total > len(differences)
     cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
+    facts = part_of(counts)
     report = Report(
-        facts.rows, _findings(facts), notes=[cut] if is_cut else [],
+        rows[1], _findings(facts._replace(found=largest(facts.found))), notes=[cut] if is_cut else [],
         not_checked=[NotChecked(*one) for one in not_checked.items()],
-        differences=differences, sent=sent, complete_until=complete_until,
+        differences=differences, sent=rows[0], complete_until=complete_until,
     )  # fmt: skip
     add_uncompared(report, lacking, "offset" if by_position else "id")
     return report
-
-
-def _overlap(overlapping: bool) -> str | None:
-    return "two processes of one pid at the same time" if overlapping else None
 
 
 def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B008
@@ -436,12 +436,12 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
 
     A value that cannot be read counts only if a check needs it that is made otherwise.
     """
-    given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.log_total)}
+    given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.logs)}
     reasons = _skipped(rules)
     for column, (reason, checks) in _NEEDS.items():
         if not given[column] and not (column == "landed" and rules.earliest is not None):
             reasons |= {check: reason for check in checks if check not in reasons}
-    if given["id"] and not facts.run_total:
+    if given["id"] and not facts.generators:
         reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
     unread: list[Unread] = []
     for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
@@ -491,7 +491,6 @@ def _example(c: Counted) -> str | None:
 
 
 def _notes(facts: Facts) -> list[str]:
-    has = facts.columns
     notes = []
     v0 = [(origin, n) for kind, origin, n in facts.kinds if kind.startswith("v0-")]
     if uuids := sum(n for origin, n in v0 if origin == MAY_BE_UUID):
@@ -499,19 +498,13 @@ def _notes(facts: Facts) -> list[str]:
             f"{uuids:,} of {sum(n for _, n in v0):,} version-0 IDs may be UUIDs that were written without dashes, by "
             "their bits. One in 64 IDs of a client has these bits by chance. Write UUIDs with dashes."
         )
-    if facts.log_total:
+    if facts.logs:
         notes.append(
             "A loss before the first offset of a log or after its last leaves no trace in the table. Compare "
             "first_offset and last_offset with those of the queue."
         )
-    if facts.run_total:
+    if facts.generators:
         notes.append("A loss before the first sequence number of a run or after its last leaves no trace either.")
-    if has["offset"] and not has["content"]:
-        notes.append("Without content, rows that repeat an offset or an ID count as duplicates, not as conflicts.")
-    if not has["landed"]:
-        notes.append("Without a landing time, late messages and IDs from the future are not found.")
-    if has["offset"] and not has["timestamp"]:
-        notes.append("Without a timestamp, time_backwards is not checked.")
     if facts.untimed:
         notes.append(
             f"{_lacking(facts.untimed)} a valid timestamp, which time_backwards needs. A time as text is valid if it "
@@ -522,21 +515,12 @@ def _notes(facts: Facts) -> list[str]:
             f"{_lacking(facts.unlanded)} a valid landing time, which late_messages and future_ids need. A time as text "
             "is valid if it names its offset from UTC."
         )
-    if not has["parent"]:
-        notes.append("Without a parent column, orphan_ids is not checked.")
     if facts.unplaced:
         notes.append(f"{_lacking(facts.unplaced)} a source or a valid offset, and so do not count in any log.")
-    listed = {
-        "missing ranges": (facts.gap_total, len(facts.gaps)),
-        "logs": (facts.log_total, len(facts.logs)),
-        "runs of generators": (facts.run_total, len(facts.runs)),
-        "nodes": (facts.node_total, len(facts.nodes)),
-    }
-    notes += [
-        f"The report lists {shown:,} of {total:,} {name}; the findings count all."
-        for name, (total, shown) in listed.items()
-        if total > shown
-    ]
+    for name, what in _CUT.items():
+        total, shown = facts.lengths.get(name, 0), len(getattr(facts, name))
+        if total > shown:
+            notes.append(f"The report lists {shown:,} of {total:,} {what}; the findings count all.")
     return notes
 
 
@@ -585,10 +569,6 @@ def _laid_out(findings: list[Finding]) -> list[str]:
 
 def _complete(until: datetime) -> str:
     return f"complete: each message before {until.isoformat()} has landed"
-
-
-def _moment_of_seconds(seconds: int) -> datetime:
-    return UNIX_EPOCH + timedelta(seconds=seconds)
 
 
 def _metrics(

@@ -17,8 +17,8 @@ from msgid.audit._compare import (
     report_of_sides,
     unchecked,
 )
-from msgid.audit._comparing import FAULTS, bounded, check_by
-from msgid.audit._digest_tables import COLUMNS, form_of_digest, merge_digests
+from msgid.audit._comparing import FAULTS, check_by
+from msgid.audit._digest_tables import COLUMNS, merge_digests
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
@@ -29,11 +29,10 @@ from spark_ext.auditing._small_table import collected, roles_of
 from spark_ext.auditing._values import content_columns, keep, offset_column, source_column
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.summaries import id_seconds
+from spark_ext.auditing.summaries import time_column
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
-from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,8 +121,7 @@ def compare(
     queued, landed = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
     def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
-        form = form_of_digest(landed) or form_of_digest(queued)
-        sides = [(rows_in_blocks(df, names, blocks, form), names) for df, names in (there, here)]
+        sides = [(rows_in_blocks(df, names, blocks), names) for df, names in (there, here)]
         report = _report(sides[0], sides[1], most)
         return report, (report.sent or 0, report.rows)
 
@@ -189,7 +187,7 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
         last, lost = None, []
     first = min((time for time in lost if time is not None), default=None)
     return comparison_report(
-        bounded(found)._replace(rows=counts[1]["rows"]), counts[0]["rows"], differences, total,
+        found, (counts[0]["rows"], counts[1]["rows"]), differences, total,
         [side["lacking"] for side in counts], unchecked(sent[1], table[1], by_position), complete_until(last, first),
         by_position,
     )  # fmt: skip
@@ -220,16 +218,11 @@ def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool
     source, offset = F.lit(None).cast("string"), F.lit(None).cast("bigint")
     if by_position:
         source, offset = source_column(df, columns), offset_column(df, str(columns.offset))
-    time = F.lit(None).cast("bigint")
-    if columns.timestamp is not None:
-        time = micros_column(df, columns.timestamp)
-    elif columns.id is not None:
-        time = id_seconds(columns.id) * 1_000_000
     valid = source.isNotNull() & offset.isNotNull() if by_position else id.isNotNull()
     content = F.xxhash64(*contents) if contents else F.lit(0).cast("bigint")
     return df.select(
         F.when(valid, source).alias("source"), F.when(valid, offset).alias("offset"), id.alias("id"),
-        content.alias("content"), time.alias("time"), valid.alias("valid"),
+        content.alias("content"), time_column(df, columns).alias("time"), valid.alias("valid"),
     )  # fmt: skip
 
 

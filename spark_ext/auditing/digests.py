@@ -8,19 +8,17 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType, TimestampType
+from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType
 
 from msgid._validate import check_installed, integer_of_text
-from msgid.audit._digest_tables import COLUMNS, HALF, SIZES, by_of, content_error, form_of
+from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, content_error, form_of, offset_of
 from msgid.audit._options import columns_in
-from msgid.audit.definitions import TABLE
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import offset_column, source_column
-from spark_ext.auditing.summaries import id_seconds
+from spark_ext.auditing.summaries import time_column
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import quoted_name, type_of
 from spark_ext.columns._identity import identity
-from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._digest_tables import By
     from msgid.audit._options import ColumnNames
 
 _MOST_CONDITIONS: Final = 200
@@ -40,9 +37,9 @@ _MOST_CONDITIONS: Final = 200
 def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
-    A block is 65,536 offsets, or a minute of the messages' time if the table does not have offsets. One aggregation in
-    the JVM makes it, of a table or of a micro-batch. It has the rows of `msgid.audit.digest`. Store
-    the digest of each day or batch once, such as with `write_once`, and pass the union of them to `compare`.
+    A block is 65,536 offsets. One aggregation in the JVM makes it, of a table or of a micro-batch. It has the rows of
+    `msgid.audit.digest`. Store the digest of each day or batch once, such as with `write_once`, and pass the union of
+    them to `compare`.
 
     Parameters
     ----------
@@ -61,18 +58,18 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     Raises
     ------
     ValueError
-        If a column is missing or has the wrong type, or ``df`` is a stream.
+        If a column is missing or has the wrong type, the table does not have offsets, or ``df`` is a stream.
 
     Examples
     --------
     >>> made = digest(spark.createDataFrame([(0,), (1,), (70_000,)], ["offset"]), offset="offset")
     >>> made.select("source", "form", "rows", "low", "high").orderBy("low").show()
-    +------+--------------------+----+-----+-----+
-    |source|                form|rows|  low| high|
-    +------+--------------------+----+-----+-----+
-    |   log|offset by 65,536 ...|   2|    0|    1|
-    |   log|offset by 65,536 ...|   1|70000|70000|
-    +------+--------------------+----+-----+-----+
+    +------+------+----+-----+-----+
+    |source|  form|rows|  low| high|
+    +------+------+----+-----+-----+
+    |   log|offset|   2|    0|    1|
+    |   log|offset|   1|70000|70000|
+    +------+------+----+-----+-----+
     """
     check_dataframe(df)
     if df.isStreaming:
@@ -92,9 +89,9 @@ def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
     if df.columns == ["value"]:
         named["id"] = "value"
     df, columns = audited(df, named)
-    log, place, time, block = _places(df, columns)
+    log, place, block = _places(df, columns)
     rows = df.select(
-        log.alias("source"), place.alias("offset"), time.alias("time"), block.alias("block"),
+        log.alias("source"), place.alias("offset"), time_column(df, columns).alias("time"), block.alias("block"),
         F.xxhash64(F.concat(*_hashed(df, columns))).alias("hash"),
     )  # fmt: skip
     hashed = F.col("hash")
@@ -106,27 +103,17 @@ def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
     return sums.withColumn("form", F.lit(form_of(columns))).select(*COLUMNS)
 
 
-def _places(df: DataFrame, columns: Columns) -> tuple[Column, Column, Column, Column]:
-    """Return the log, the offset, the time in microseconds and the block of each row."""
-    none = F.lit(None).cast("bigint")
-    log, offset, time = F.lit(TABLE), none, none
-    if columns.offset is not None:
-        log, offset = source_column(df, columns), offset_column(df, columns.offset)
-        placed = log.isNotNull() & offset.isNotNull()
-        log, offset = F.when(placed, log), F.when(placed, offset)
-    if columns.timestamp is not None:
-        time = micros_column(df, columns.timestamp)
-    elif columns.id is not None:
-        time = id_seconds(columns.id) * 1_000_000
-    value, size = (time, SIZES["minute"]) if columns.offset is None else (offset, SIZES["offset"])
-    return log, offset, time, value - F.pmod(value, F.lit(size))
+def _places(df: DataFrame, columns: Columns) -> tuple[Column, Column, Column]:
+    """Return the log, the offset and the block of each row; NULL without a log or an offset."""
+    log, offset = source_column(df, columns), offset_column(df, offset_of(columns))
+    placed = log.isNotNull() & offset.isNotNull()
+    log, offset = F.when(placed, log), F.when(placed, offset)
+    return log, offset, offset.bitwiseAND(-SIZE)
 
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     """Return the bytes that the hash of a message has, as `msgid.audit` writes them."""
-    values = []
-    if columns.offset is not None:
-        values.append(offset_column(df, columns.offset).cast("string"))
+    values = [offset_column(df, offset_of(columns)).cast("string")]
     if columns.id is not None:
         values.append(identity(F.col(quoted_name(columns.id))))
     for name in columns.content:
@@ -141,7 +128,7 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     return [F.coalesce(one, F.lit(b"-")) for one in told]
 
 
-def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table, form: str) -> DataFrame:
+def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFrame:
     """Return the rows of some blocks.
 
     Conditions on the columns themselves let a source of files skip the other rows.
@@ -150,16 +137,14 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table, form: str)
         df: The rows.
         columns: Their columns.
         blocks: The blocks.
-        form: The form of the digests.
     """
-    by = by_of(form)
-    log, _, _, block = _places(df, columns)
+    log, _, block = _places(df, columns)
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     if len(pairs) > _MOST_CONDITIONS:
         marked = df.withColumns({_LOG: log, _BLOCK: block})
         asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
         return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)
-    skipped = reduce(or_, (_skippable(df, columns, by, *pair) for pair in pairs), F.lit(False))
+    skipped = reduce(or_, (_skippable(df, columns, *pair) for pair in pairs), F.lit(False))
     exact = reduce(or_, ((log == F.lit(name)) & (block == number) for name, number in pairs), F.lit(False))
     return df.where(skipped).where(exact)
 
@@ -168,14 +153,11 @@ _LOG: Final = "_msgid_log"
 _BLOCK: Final = "_msgid_block"
 
 
-def _skippable(df: DataFrame, columns: Columns, by: By, name: str, low: int) -> Column:
+def _skippable(df: DataFrame, columns: Columns, name: str, low: int) -> Column:
     """Return a condition that holds for the rows of a block, in a form that a source of files uses to skip rows."""
-    conditions, high = [], low + SIZES[by] - 1
-    if by == "offset" and columns.offset is not None and isinstance(type_of(df, columns.offset), IntegralType):
-        conditions.append(F.col(quoted_name(columns.offset)).between(low, high))
-    elif by == "minute" and columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), TimestampType):
-        ends = (F.timestamp_micros(F.lit(end)) for end in (low, high))
-        conditions.append(F.col(quoted_name(columns.timestamp)).between(*ends))
+    conditions, offset = [], offset_of(columns)
+    if isinstance(type_of(df, offset), IntegralType):
+        conditions.append(F.col(quoted_name(offset)).between(low, low + SIZE - 1))
     if columns.source and columns.life is None:
         parts = name.removeprefix(columns.prefix).split("/")
         conditions.append(reduce(or_, (_is_log(df, columns, split) for split in _splits(parts, len(columns.source)))))

@@ -62,6 +62,13 @@ def id_seconds(name: str) -> Column:
     return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
 
 
+def time_column(df: DataFrame, columns: Columns) -> Column:
+    """Return the own time of each row in microseconds, or else that of its ID."""
+    if columns.timestamp is None and columns.id is not None:
+        return id_seconds(columns.id) * 1_000_000
+    return micros_column(df, columns.timestamp)
+
+
 def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataFrame:
     """Return the summary of a table's IDs.
 
@@ -154,13 +161,12 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
     offset, source = offset_column(df, columns.offset), source_column(df, columns)
     fits = offset.isNotNull() & source.isNotNull()
     placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
-    seconds = F.lit(None).cast("bigint") if columns.id is None else id_seconds(columns.id) * 1_000_000
     place = F.col("offset")
     if whole:
         rows = df.select(*(value.alias(name) for name, value in placed.items()))
         return rows.withColumn("word", word_of(place))
     if not has_details(columns):
-        rows = df.select(*(value.alias(name) for name, value in placed.items()), seconds.alias("time"))
+        rows = df.select(*(value.alias(name) for name, value in placed.items()), time_column(df, columns).alias("time"))
         words = rows.groupBy("source", word_of(place).alias("word"))
         return words.agg(
             F.count(F.lit(1)).alias("n"),
@@ -168,10 +174,9 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
             F.min("time").alias("first_time"),
             F.max("time").alias("last_time"),
         )
-    time = seconds if columns.timestamp is None else micros_column(df, columns.timestamp)
     rows = df.select(
         *(value.alias(name) for name, value in placed.items()),
-        time.alias("time"),
+        time_column(df, columns).alias("time"),
         micros_column(df, columns.timestamp).alias("timestamp"),
         micros_column(df, columns.landed).alias("landed"),
         *content_columns(df, columns),

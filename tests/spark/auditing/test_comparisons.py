@@ -138,7 +138,6 @@ def many(rows=700):
     broker, uuid = "7F0000010000238F000000000001E240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
     ids = [layout.pack(7, 1, 100 + n, n).hex() for n in range(rows)]
     times = [None if n == 11 else (n - 300) * 10**9 + n for n in range(rows)]
-    times[12:20] = range(minute := 253_402_300_740_000_000 - 4, minute + 8)  # the last minutes of the year 9999
     ids[:8] = [None, "", "x", "größe", broker.lower(), uuid, "0156F7", "00" + broker]
     return pa.table({
         "topic": [f"a/{n % 2}" for n in range(rows)], "partition": pa.array([n % 3 for n in range(rows)], pa.int32()),
@@ -153,21 +152,21 @@ def many(rows=700):
 DIGESTED = [
     {"source": ["topic", "partition"], "offset": "offset", "timestamp": "at", "content": ["text", "body", "number"]},
     {"source": "topic", "offset": "offset", "id": None, "life": "partition"},
-    {"offset": ""},
-    {"offset": "", "timestamp": "at", "content": "body"},
+    {"offset": "offset", "content": "body"},
 ]
 
 
 @pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.variants)])
 def test_digest_has_the_bytes_of_python(spark, tmp_path, ansi):
-    """Blocks of offsets and of minutes, IDs as text and as bytes, NULL everywhere, sums that wrap."""
+    """IDs as text and as bytes, NULL everywhere, sums that wrap."""
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     table = many()
     df = read(spark, table, tmp_path / "t.parquet")
     for columns in DIGESTED:
         made = spark_ext.digest(df, **columns).toArrow()
         assert msgid.audit.merge_digests([made]) == msgid.audit.digest(table, **columns), columns
-    raw = pa.table({"id": [layout.pack(7, 1, n, n) for n in range(50)] + [b"abc", None, b""]})
+    ids = [layout.pack(7, 1, n, n) for n in range(50)] + [b"abc", None, b""]
+    raw = pa.table({"id": ids, "offset": range(len(ids))})
     made = spark_ext.digest(read(spark, raw, tmp_path / "raw.parquet")).toArrow()
     assert msgid.audit.merge_digests([made]) == msgid.audit.digest(raw)
 

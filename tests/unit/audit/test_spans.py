@@ -319,7 +319,7 @@ def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
         ranges = [facts.Gap("offset", f"{scope} {n}", 5, 5 + size, size + 1) for n, size in enumerate(gaps)]
         made.append(facts.part_of(counted, gaps=ranges))
     whole = facts.merged(made, 3)
-    assert whole.gap_total == sum(len(gaps) for _, _, gaps in parts)
+    assert whole.lengths["gaps"] == sum(len(gaps) for _, _, gaps in parts)
     assert sum(count for count, _ in whole.totals.values()) == sum(n for _, counts, _ in parts for _, n in counts)
     chance.shuffle(made)
     some = chance.randint(1, len(made))
