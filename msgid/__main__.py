@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from msgid import __version__
+from msgid._validate import to_install
 from msgid.ids._native import version_line
 
 
@@ -17,7 +18,7 @@ def main() -> None:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ImportError as missing:
-        sys.exit(f"msgid: the command line needs {missing.name}: pip install 'msgid[cli]'")
+        sys.exit(f"msgid: the command line needs {missing.name}: {to_install('cli')}")
     from msgid.cli import msgid as run
 
     run(prog_name="msgid")

@@ -49,18 +49,27 @@ def is_utf8(value: object) -> bool:
 # --- optional packages -------------------------------------------------------------------------------------------
 
 
+def to_install(extras: str) -> str:
+    """Return the command that adds the packages of extras to an installed `msgid`; pip does not look for `msgid` then.
+
+    >>> to_install("cli")
+    "pip install 'msgid[cli]' (also if msgid was installed from a clone or a wheel)"
+    """
+    return f"pip install 'msgid[{extras}]' (also if msgid was installed from a clone or a wheel)"
+
+
 def check_installed(what: str, extra: str, *packages: str) -> None:
     """Raise ImportError with the extra to install if a package that ``what`` needs is missing.
 
     >>> check_installed("parse_batch", "arrow", "no_such_package")
     Traceback (most recent call last):
-    ImportError: parse_batch needs no_such_package: pip install 'msgid[arrow]'
+    ImportError: parse_batch needs no_such_package: pip install 'msgid[arrow]' (also if msgid was installed from ...
     """
     for package in packages:
         try:
             import_module(package)
         except ImportError as error:
-            raise ImportError(f"{what} needs {package}: pip install 'msgid[{extra}]'", name=error.name) from None
+            raise ImportError(f"{what} needs {package}: {to_install(extra)}", name=error.name) from None
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ def __getattr__(name: str) -> Any:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        raise ImportError(f"{__name__}.{name} needs pyspark: pip install 'msgid[spark]'", name="pyspark") from None
+        from msgid._validate import to_install
+
+        raise ImportError(f"{__name__}.{name} needs pyspark: {to_install('spark')}", name="pyspark") from None
     from spark_ext._compat import WHOLE, unsupported, version
 
     if version() < WHOLE and name.islower() and not _HOMES[name].startswith(_IN_EVERY_VERSION):

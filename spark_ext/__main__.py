@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from msgid._validate import to_install
+
 
 def main() -> None:
     """Run the command line, or name the packages that it needs in one line."""
@@ -13,7 +15,7 @@ def main() -> None:
         import click  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError as missing:
-        sys.exit(f"{name}: the command line needs {missing.name}: pip install 'msgid[spark,cli]'")
+        sys.exit(f"{name}: the command line needs {missing.name}: {to_install('spark,cli')}")
     from spark_ext.cli import main as run
 
     run(name)

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
+from msgid._validate import to_install
 from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._private import cause_of, conditions_of, words_of
 from spark_ext._settings import settings
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_NEEDED: Final = "a Delta table needs deltalake 1.6 or later: pip install 'msgid[delta]'"
+_NEEDED: Final = f"a Delta table needs deltalake 1.6 or later: {to_install('delta')}"
 _LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _PLAIN: Final = (

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._retrying import retry
+from msgid._validate import to_install
 from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
@@ -283,7 +284,7 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
     try:
         import psycopg
     except ImportError:
-        message = "upsert_postgres needs psycopg: pip install 'msgid[postgres]', on the executors too"
+        message = f"upsert_postgres needs psycopg, on the executors too: {to_install('postgres')}"
         raise ImportError(message, name="psycopg") from None
 
     def connect() -> Any:

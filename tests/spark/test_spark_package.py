@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import spark_ext
+from msgid._validate import to_install
 from spark_ext import testing
 
 pytestmark = pytest.mark.spark
@@ -56,7 +57,8 @@ def test_a_name_without_pyspark_says_what_to_install():
     """The package imports without PySpark; the first use of a function raises one clear line."""
     program = "import sys; sys.modules['pyspark'] = None; import spark_ext; spark_ext.parse_id"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert result.stderr.splitlines()[-1] == "ImportError: spark_ext.parse_id needs pyspark: pip install 'msgid[spark]'"
+    says = f"ImportError: spark_ext.parse_id needs pyspark: {to_install('spark')}"
+    assert result.stderr.splitlines()[-1] == says
 
 
 def test_one_function_imports_no_module_of_another():

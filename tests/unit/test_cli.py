@@ -16,6 +16,7 @@ from helpers.commands import invoke
 
 import msgid
 from msgid import iggy
+from msgid._validate import to_install
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -172,7 +173,7 @@ def test_command_without_its_extra_says_what_to_install(missing):
     command = [sys.executable, "-c", program.format([])]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert result.stderr == f"msgid: the command line needs {missing}: pip install 'msgid[cli]'\n"
+    assert result.stderr == f"msgid: the command line needs {missing}: {to_install('cli')}\n"
     shown = subprocess.check_output([sys.executable, "-c", program.format(["--version"])], text=True)
     assert shown.startswith(f"msgid {msgid.__version__}, ")
 

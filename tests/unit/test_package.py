@@ -138,7 +138,9 @@ def test_command_for_spark_without_pyspark_names_what_to_install():
     program += "from spark_ext.__main__ import main; main()"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.returncode == 1
-    assert re.fullmatch(r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]'\n", result.stderr)
+    assert re.fullmatch(
+        r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]' .*\n", result.stderr
+    )
 
 
 def test_packages_for_type_checkers_are_marked_typed():
@@ -158,3 +160,15 @@ def test_examples_in_the_readme_give_what_they_show():
     example = doctest.DocTestParser().get_doctest(text, {}, "README.md", str(README), 0)
     assert len(example.examples) >= 4
     run_example(example)
+
+
+def test_text_of_a_release_is_the_entry_of_the_changelog():
+    """The entry ends at the next version or at the links; a version without an entry or a date is refused."""
+    from changelog_entry import entry
+
+    changelog = "## [Unreleased]\n\n- A\n\n## [0.10.0] - 2026-01-02\n\n- B\n\n"
+    changelog += "## [0.1.0] - 2026-01-01\n\n- [C]\n\n[0.1.0]: x\n"
+    assert [entry(version, changelog) for version in ("0.10.0", "0.1.0")] == ["- B", "- [C]"]
+    for version in ("0.2.0", "0.10", "Unreleased", "0.1.0] - 2026"):
+        with pytest.raises(ValueError, match="must have an entry with a date"):
+            entry(version, changelog)

@@ -6,6 +6,8 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Final
 
+from msgid._validate import to_install
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -49,5 +51,5 @@ def reference_xxh3(data: bytes | bytearray | memoryview) -> int:
     try:
         from xxhash import xxh3_64_intdigest
     except ImportError:
-        raise ImportError("cannot check XXH3 checksums: pip install 'msgid[iggy]' installs xxhash") from None
+        raise ImportError(f"cannot check XXH3 checksums without xxhash: {to_install('iggy')}") from None
     return xxh3_64_intdigest(data)

@@ -15,6 +15,7 @@ from helpers.covering import first_by_default
 from pyspark.sql import functions as F
 
 import msgid
+from msgid._validate import to_install
 from spark_ext._settings import settings
 from spark_ext.jobs import ids_job as job
 from spark_ext.jobs._input import BadInput
@@ -308,7 +309,7 @@ def test_command_line_without_java_says_what_to_install(tmp_path):
 @pytest.mark.parametrize("missing", ["click", "pyspark"])
 def test_command_line_without_an_extra_says_what_to_install(missing):
     """The last line names the package and the extras."""
-    says = f"python -m spark_ext: the command line needs {missing}: pip install 'msgid[spark,cli]'"
+    says = f"python -m spark_ext: the command line needs {missing}: {to_install('spark,cli')}"
     program = f"import sys; sys.modules['{missing}'] = None; "
     program += "import runpy; runpy.run_module('spark_ext', run_name='__main__')"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

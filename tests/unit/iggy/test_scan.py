@@ -12,6 +12,7 @@ from helpers.iggy_files import messages, mutated
 
 import msgid
 from msgid import iggy
+from msgid._validate import to_install
 from msgid.iggy._records import checksums, reference
 
 LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
@@ -193,5 +194,5 @@ def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
     )
     assert done.stdout.split() == ["python", "True", "m45"]
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: cannot check XXH3 checksums: pip install 'msgid[iggy]' installs xxhash"
+        f"ImportError: cannot check XXH3 checksums without xxhash: {to_install('iggy')}"
     )
