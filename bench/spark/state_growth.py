@@ -4,14 +4,16 @@ python bench/spark/state_growth.py [--ids random ordered] [--entries 200000 1000
     [--rows 1000 10000 500000] [--batches 20] [--ways dropDuplicatesWithinWatermark deduplicate process]
     [--messages 200000] [--per-key 1 10 100 1000 10000 100000] [--chart bench/spark/state_growth.svg]
 
-Each query fills its state, and then reads micro-batches of each size. RocksDB flushes the bytes that a micro-batch has
-changed, and compacts its files: it writes bytes of earlier micro-batches again. Both are per row. ``--per-key`` and
-``--entries`` without a number leave out their part.
+Each query fills its state, and then reads micro-batches of each size. The bytes per row are those of all files that
+RocksDB writes, when it flushes a micro-batch and when it compacts earlier ones. Spark's own metrics leave out what
+RocksDB compacts between two micro-batches. ``--per-key`` and ``--entries`` without a number leave out their part.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import glob
 import os
 import statistics
 import sys
@@ -37,6 +39,7 @@ from rounds import machine, table, table_row
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 PRELOAD = 1_000_000
 """The most rows of a micro-batch that fills the state."""
@@ -57,8 +60,7 @@ HEADERS = [
     "way",
     "ms",
     "CPU s",
-    "flushed",
-    "compacted",
+    "bytes per row",
     "rows per s",
     "worker MB",
     "checkpoint MB",
@@ -66,11 +68,18 @@ HEADERS = [
 
 
 class Watch(threading.Thread):
-    """Watches this process and its children: the seconds of CPU, and the largest Python worker in MB."""
+    """Watches this process and its children: the seconds of CPU, and the largest Python worker in MB.
 
-    def __init__(self) -> None:
+    It also watches the files that RocksDB writes below a folder. They have new names, never change, and live until they
+    are compacted.
+    """
+
+    def __init__(self, folder: str) -> None:
         super().__init__(daemon=True)
         self.stopped = threading.Event()
+        self.folder = folder
+        self.sizes: dict[str, tuple[float, int]] = {}
+        """The time of day at which a file was first seen, and its bytes."""
         self.seen: list[tuple[float, float, float]] = []
         """The time of day in seconds, the seconds of CPU until then, and the peak memory until then."""
 
@@ -89,6 +98,14 @@ class Watch(threading.Thread):
                 except psutil.Error:
                     pass
             self.seen.append((time.time(), cpu, peak))
+            for name in glob.iglob(f"{self.folder}/spark-*/StateStoreId*/workingDir-*/*.sst"):
+                with contextlib.suppress(FileNotFoundError):
+                    first = self.sizes.get(name, (time.time(), 0))[0]
+                    self.sizes[name] = (first, os.stat(name).st_size)
+
+    def written(self, start: float, end: float) -> int:
+        """Return the bytes of the files of RocksDB that were begun between two times."""
+        return sum(size for first, size in self.sizes.values() if start <= first < end)
 
     def at(self, moment: float) -> tuple[float, float]:
         """Return the CPU and the peak memory until a time."""
@@ -101,8 +118,7 @@ class Found(NamedTuple):
 
     millis: float
     cpu: float
-    flushed: float
-    compacted: float
+    written: float
     """Bytes per row."""
     worker: float
 
@@ -150,11 +166,17 @@ def output(df: DataFrame, way: str) -> DataFrame:
     return df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
 
 
+def began(progress: StreamingQueryProgress) -> float:
+    """Return the time of day at which a micro-batch began, in seconds."""
+    return datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
+
+
 def measured(
-    spark: SparkSession, source: str, checkpoint: str, way: str, filled: int, groups: dict[int, int]
+    spark: SparkSession, folder: str, source: str, way: str, filled: int, groups: dict[int, int]
 ) -> tuple[dict[int, Found], float]:
     """Return what each size of a micro-batch costs, and the MB of the checkpoint."""
-    watch = Watch()
+    checkpoint = f"{source}-{way}"
+    watch = Watch(folder)
     watch.start()
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES).parquet(source)
     query = output(df, way).writeStream.format("noop").option("checkpointLocation", checkpoint)
@@ -167,13 +189,10 @@ def measured(
     for rows, count in groups.items():
         group, progress = progress[:count], progress[count:]
         millis = [one["durationMs"]["triggerExecution"] for one in group]
-        starts = [datetime.fromisoformat(one["timestamp"].replace("Z", "+00:00")).timestamp() for one in group]
-        (before, _), (after, peak) = watch.at(starts[0]), watch.at(starts[-1] + millis[-1] / 1000)
-        metrics = [one["stateOperators"][0]["customMetrics"] for one in group]
-        all_rows = sum(one["numInputRows"] for one in group)
-        flushed = sum(one["rocksdbTotalBytesWrittenByFlush"] for one in metrics) / all_rows
-        compacted = sum(one["rocksdbTotalBytesWrittenByCompaction"] for one in metrics) / all_rows
-        found[rows] = Found(statistics.median(millis), (after - before) / len(group), flushed, compacted, peak)
+        start, end = began(group[0]), began(progress[0]) if progress else float("inf")
+        (before, _), (after, peak) = watch.at(start), watch.at(began(group[-1]) + millis[-1] / 1000)
+        written = watch.written(start, end) / sum(one["numInputRows"] for one in group)
+        found[rows] = Found(statistics.median(millis), (after - before) / len(group), written, peak)
     size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
     return found, size
 
@@ -226,11 +245,11 @@ def main() -> None:
             groups = {rows: arguments.batches or MEASURED.get(rows, 4) for rows in arguments.rows}
             filled = write_all(spark, source, kind, entries, groups)
             for way in arguments.ways:
-                found, size = measured(spark, source, f"{source}-{way}", way, filled, groups)
+                found, size = measured(spark, folder, source, way, filled, groups)
                 for rows, one in found.items():
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
-                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.flushed:,.0f}", f"{one.compacted:,.0f}"]
+                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.written:,.0f}"]
                     cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
