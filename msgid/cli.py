@@ -323,23 +323,31 @@ def audit(
     output.finish(found)
 
 
-@msgid.command(epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json"))
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@msgid.command(
+    epilog=examples("msgid doctor ids.txt", "msgid doctor orders.parquet --id order_id --json",
+                    "msgid doctor 0156F7E71C361B21BC024CCDBE00000000")
+)  # fmt: skip
+@click.argument("given", nargs=-1, required=True, metavar="FILE | ID...")
 @click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]")
 @click.option("--timestamp", help="The column of the messages' own times, which tells some clients apart.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_format
-def doctor(file: str, id: str | None, timestamp: str | None, as_json: bool, format: Format | None) -> None:
-    """Print which clients made the IDs of a FILE.
+def doctor(given: tuple[str, ...], id: str | None, timestamp: str | None, as_json: bool, format: Format | None) -> None:
+    """Print which clients made the IDs of a FILE, or given IDs.
 
     It also prints the probability that a copy of a generator repeats an ID within a day.
 
     FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
     """
-    from msgid.audit._doctor import doctor_file
+    from msgid.audit import _doctor
 
     try:
-        found = doctor_file(input_of(file), id, timestamp, format=format)
+        if all(map(library.is_valid, given)):
+            found = _doctor.doctor(given)
+        elif len(given) > 1:
+            raise click.UsageError("pass one FILE, or valid IDs")
+        else:
+            found = _doctor.doctor_file(input_of(given[0]), id, timestamp, format=format)
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(found.to_json() if as_json else found)

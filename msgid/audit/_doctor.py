@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._validate import is_number, quote
+from msgid._validate import check_installed, is_number, quote
 from msgid.audit._makers import COUNT_FROM_0, MSGID, UNKNOWN, Sample, fingerprint, function_of, joined, key_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import check_several, plain
@@ -225,6 +225,8 @@ def doctor_file(
         FileNotFoundError: if the file is missing.
         ValueError: if the file cannot be read, or does not have a column.
     """
+    check_installed("a diagnosis of a file", "arrow", "numpy", "pyarrow")
+
     from msgid._known_tables import ids_inside
     from msgid.audit._columns import checked_columns, micros, plain_column
     from msgid.audit._files import read_file

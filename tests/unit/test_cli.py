@@ -314,8 +314,19 @@ def test_doctor_names_the_clients_of_a_file(tmp_path):
     assert "msgid: 50 IDs of 1 generator" in run("doctor", tmp_path / "ids.txt")[1]
     made = json.loads(run("doctor", vectors.REAL_IDS_FILE, "--json")[1])
     assert ["RocketMQ broker"] in [maker["clients"] for maker in made["makers"]]
-    status, out = run("doctor", vectors.REAL_IDS_FILE, "--id", "nothing")
-    assert (status, out.count("\n")) == (1, 1)
+    for arguments in ([vectors.REAL_IDS_FILE, "--id", "nothing"], ["missing"]):
+        status, out = run("doctor", *arguments)
+        assert (status, out.count("\n")) == (1, 1)
+
+
+def test_doctor_takes_ids_without_any_other_package(monkeypatch):
+    """IDs as arguments need only the extra ``cli``; a file needs more, and the error says so."""
+    for package in ("numpy", "pyarrow"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert "2 IDs\n" in run("doctor", V1, BROKER)[1]
+    assert "a diagnosis of a file needs numpy: pip install 'msgid[arrow]'" in run("doctor", __file__)[1]
+    status, out = run("doctor", V1, __file__)
+    assert (status, "pass one FILE, or valid IDs" in out) == (2, True)
 
 
 def test_pseudonymize_hides_addresses_and_keeps_the_rest(tmp_path):
