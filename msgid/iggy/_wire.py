@@ -58,6 +58,14 @@ LAYOUTS: Final[dict[str, LayoutFacts]] = {
     "batch256": LayoutFacts(BATCH256, 48, 256, False, True, "xxh3", True),
 }
 """The layouts by name, in release order."""
+TYPED_KEYS: Final = tuple(facts.typed_keys for facts in LAYOUTS.values())
+"""Whether the keys of user headers have a kind, by the number of the layout."""
+HAS_ORIGIN: Final = tuple(facts.has_origin for facts in LAYOUTS.values())
+"""Whether a message contains the producer's time, by the number of the layout."""
+LATER: Final = {H56_CRC: (H56_XXH3, H64), H56_XXH3: (H64,)}
+"""The layouts that a server writes into the same file after an upgrade."""
+WHOLE: Final = frozenset((H56_CRC, H56_XXH3, H64))
+"""The layouts without batches whose checksums cover the lengths; a torn message is found by them."""
 NEWEST: Final = "batch256"
 """The layout of the latest release."""
 

@@ -12,7 +12,7 @@ from msgid.iggy._records.decoding import CHUNK, NAMES, LogDecoder
 from msgid.iggy._records.header_columns import header_columns
 from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
 from msgid.iggy._records.searching import LONGEST
-from msgid.iggy._wire import H56_CRC, LAYOUTS, Layout, name_of
+from msgid.iggy._wire import HAS_ORIGIN, LAYOUTS, Layout, name_of
 from msgid.iggy.log import reader_of
 from msgid.messages import MessageState
 
@@ -211,7 +211,7 @@ def _numbers(rows: Any, name: str, base: int) -> tuple[pa.Array, dict[int, Inval
         int(row): InvalidMessage(f"{name} {values[row]}, {reason}", base + int(rows["position"][row]))
         for row in np.flatnonzero(large)
     }
-    missing = large | (rows["layout"] < H56_CRC) if name == "origin_timestamp" else large
+    missing = large | ~np.array(HAS_ORIGIN)[rows["layout"]] if name == "origin_timestamp" else large
     return pa.array(values.astype(np.int64), mask=missing if missing.any() else None).cast(type), errors
 
 

@@ -15,7 +15,7 @@
 #error "the scanner reads little-endian integers as they are; the Python reference serves other machines"
 #endif
 
-#define VERSION 3
+#define VERSION 4
 
 enum { PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256, LAYOUTS };
 enum { END, MORE, CUT, LONG_, STATE, RESERVED, SIZE, FRAME, BATCH, COUNT, FLAGS, SUM, PRODUCER, NO_MEMORY };
@@ -596,11 +596,34 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The numbers that Python repeats: checksums.py uses this module only if its own are the same. */
+static const int NUMBERS[] = {
+    VERSION,
+    PREVIOUS, M45, BATCH24, H56_CRC, H56_XXH3, H64, BATCH256,
+    END, MORE, CUT, LONG_, STATE, RESERVED, SIZE, FRAME, BATCH, COUNT, FLAGS, SUM, PRODUCER,
+    SUM_WRONG, SUM_RIGHT, NO_SUM,
+    sizeof(Row),
+};
+#define NUMBERS_COUNT ((Py_ssize_t)(sizeof NUMBERS / sizeof *NUMBERS))
+
 static int
 module_exec(PyObject *module)
 {
     crc_fill(PyModule_GetState(module));
-    return PyModule_AddIntConstant(module, "VERSION", VERSION);
+    PyObject *numbers = PyTuple_New(NUMBERS_COUNT);
+    if (numbers == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < NUMBERS_COUNT; i++) {
+        PyObject *number = PyLong_FromLong(NUMBERS[i]);
+        if (number == NULL) {
+            Py_DECREF(numbers);
+            return -1;
+        }
+        PyTuple_SET_ITEM(numbers, i, number);
+    }
+    int failed = PyModule_AddObjectRef(module, "NUMBERS", numbers);
+    Py_DECREF(numbers);
+    return failed;
 }
 
 static PyModuleDef_Slot module_slots[] = {

@@ -1,6 +1,6 @@
 """The compiled scanner; `reference.scan` and `checksums.reference_xxh3` are the twins in Python."""
 
-VERSION: int
+NUMBERS: tuple[int, ...]
 
 def scan(
     data: bytes | bytearray | memoryview,

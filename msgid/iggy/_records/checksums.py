@@ -7,14 +7,20 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from msgid._validate import to_install
+from msgid.iggy._records.rows import NO_SUM, ROW, SUM_RIGHT, SUM_WRONG, Stop
+from msgid.iggy._wire import LAYOUTS
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 crc32 = zlib.crc32
 
-_VERSION: Final = 3
-"""The version of the compiled scanner that has the rows and arguments of `rows.py` and `reference.py`."""
+_VERSION: Final = 4
+"""The version of the compiled scanner that has the arguments of `reference.py`."""
+_NUMBERS: Final = (
+    _VERSION, *(facts.code for facts in LAYOUTS.values()), *Stop, SUM_WRONG, SUM_RIGHT, NO_SUM, ROW.size,
+)  # fmt: skip
+"""The numbers that the compiled scanner repeats."""
 
 
 def _load() -> ModuleType | None:
@@ -24,7 +30,7 @@ def _load() -> ModuleType | None:
         from msgid.iggy._records import _scan
     except ImportError:
         return None
-    return _scan if _scan.VERSION == _VERSION else None
+    return _scan if getattr(_scan, "NUMBERS", None) == _NUMBERS else None
 
 
 native: Final = _load()

@@ -11,7 +11,7 @@ from msgid.iggy._records.producers import producer_of
 from msgid.iggy._records.rows import ROW, SUM_RIGHT, SUM_WRONG, Row, Scan, Stop
 from msgid.iggy._records.scanning import scan
 from msgid.iggy._records.searching import LONGEST, OFFSET_AT, SPAN, Credit, detect, find, probe, stop_reason
-from msgid.iggy._wire import AUTO, H56_CRC, H56_XXH3, H64, LAYOUTS, PREVIOUS, Reader
+from msgid.iggy._wire import AUTO, BATCH256, HAS_ORIGIN, LATER, LAYOUTS, PREVIOUS, TYPED_KEYS, WHOLE, Reader
 from msgid.iggy.headers import decode_headers
 from msgid.iggy.message import Batch, Message, own_checksum, valid_message
 from msgid.messages import MessageState
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 NAMES: Final = list(LAYOUTS)
 """The name of each layout by its number."""
-
-LATER: Final = {H56_CRC: (H56_XXH3, H64), H56_XXH3: (H64,)}
-"""The layouts that a server writes into the same file after an upgrade."""
-WHOLE: Final = frozenset((H56_CRC, H56_XXH3, H64))
-"""The layouts without batches whose checksums cover the lengths; a torn message is found by them."""
 _STATES: Final = {int(state): state for state in MessageState}
 _NOWHERE: Final = 1 << 62
 ENCRYPTED: Final = "; they are as the server wrote them, so perhaps encrypted"
@@ -318,11 +313,11 @@ def headers_of_row(data: bytes | memoryview, row: Row, base: int = 0) -> dict[He
         return {}
     reader = Reader(data, row.headers, row.headers + row.headers_length, base)
     try:
-        return decode_headers(reader, typed=row.layout >= H64)
+        return decode_headers(reader, typed=TYPED_KEYS[row.layout])
     except InvalidMessage as error:  # its length is known, so that more bytes do not help
         within = f"within headers of {row.headers_length} bytes " if isinstance(error, TruncatedMessage) else ""
         # Under a correct checksum they are as the server wrote them.
-        hint = ENCRYPTED if row.layout >= H64 and row.sum == SUM_RIGHT and row.headers_length >= ADDED else ""
+        hint = ENCRYPTED if TYPED_KEYS[row.layout] and row.sum == SUM_RIGHT and row.headers_length >= ADDED else ""
         raise InvalidMessage(f"{within}{error.reason}{hint}", error.offset) from None
 
 
@@ -335,7 +330,7 @@ def messages_of(
     """Yield the message of each row, or the error of its headers or of its decryption."""
     at, batch = -1, None
     for row in map(Row._make, ROW.iter_unpack(rows)):
-        if row.layout > H64 and row.batch != at:
+        if row.layout == BATCH256 and row.batch != at:
             at, batch = row.batch, _batch_of_row(data, row)
         try:
             if opened is None:
@@ -355,7 +350,7 @@ def _message_of_row(data: bytes | memoryview, row: Row, batch: Batch | None, bas
         checksum=None if row.layout == PREVIOUS else row.checksum,
         headers=headers_of_row(data, row, base),
         payload=bytes(data[row.payload : row.payload + row.payload_length]),
-        origin_timestamp=row.origin if row.layout >= H56_CRC else None,
+        origin_timestamp=row.origin if HAS_ORIGIN[row.layout] else None,
         layout=NAMES[row.layout],
         batch=batch,
     )
@@ -369,7 +364,7 @@ def _decrypted(
         raise InvalidMessage("cannot decrypt a message with a wrong checksum", base + row.position)
     payload = opened(bytes(data[row.payload : row.payload + row.payload_length]), base + row.payload)
     block = bytes(data[row.headers : row.headers + row.headers_length])
-    if row.layout >= H64 and block:
+    if TYPED_KEYS[row.layout] and block:
         block = opened(block, base + row.headers)
     headers = headers_of_row(block, row._replace(headers=0, headers_length=len(block)), base + row.headers)
     message = _message_of_row(data, row._replace(headers_length=0), batch, base)

@@ -12,7 +12,7 @@ from msgid._validate import quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._records.decoding import headers_of_row
 from msgid.iggy._records.rows import ROW, Row
-from msgid.iggy._wire import H64, HEADER_KEY_MAX, HEADER_VALUE_MAX, Reader
+from msgid.iggy._wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, TYPED_KEYS, Reader
 from msgid.iggy.headers import WIDTHS, HeaderKind, decode_key
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _walked(data: bytes | memoryview, rows: Any) -> tuple[_Entries, Any]:
     row = np.flatnonzero(rows["headers_length"])
     place = rows["headers"][row].astype(np.int64)
     ends = place + rows["headers_length"][row]
-    typed = (rows["layout"][row] >= H64).astype(np.int64)
+    typed = np.array(TYPED_KEYS, np.int64)[rows["layout"][row]]
     steps: list[_Entries] = []
     while len(row):
         if len(steps) == _MOST:

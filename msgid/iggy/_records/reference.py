@@ -12,7 +12,7 @@ from msgid._validate import UINT64_MAX
 from msgid.iggy._records.checksums import crc32, reference_xxh3
 from msgid.iggy._records.producers import FIELDS_AT, LARGEST, SECTION, SECTION_AT, covered, producer_of
 from msgid.iggy._records.rows import NO_SUM, ROW, Scan, Stop
-from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, PREVIOUS
+from msgid.iggy._wire import BATCH24, BATCH256, H56_CRC, H64, HAS_ORIGIN, PREVIOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,7 +220,7 @@ def scan(
     scanner = _Scanner(view, place, known, within, limit, strict)
     step = {BATCH24: scanner.in_batch24, BATCH256: scanner.in_batch256}.get(layout)
     if step is None:
-        step = scanner.new if layout >= H56_CRC else scanner.old
+        step = scanner.new if HAS_ORIGIN[layout] else scanner.old
     stop, at, value = Stop.END, 0, 0
     try:
         while scanner.place < scanner.end and len(scanner.rows) < most:
