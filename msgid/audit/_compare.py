@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
-from msgid._moments import UNIX_EPOCH
+from msgid._contents import codes as codes_of_contents
 from msgid._validate import check_installed, integer
 from msgid.audit._columns import content_codes, plain_column
-from msgid.audit._comparing import codes_of, counted, differing, joint_keys, listed
+from msgid.audit._comparing import NAMES, Group, SideCounts, differing, moment, report_of_groups
 from msgid.audit._digest_tables import (
     SIZE,
     differing_blocks,
@@ -16,12 +17,13 @@ from msgid.audit._digest_tables import (
     rows_in_blocks,
     unplaced,
 )
+from msgid.audit._logs import NEVER
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent, read_side, side_of
 from msgid.audit._spans import starts_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
-from msgid.audit.facts import Counted
+from msgid.audit.facts import Counted, Difference
 from msgid.audit.report import add_uncompared, comparison_report
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._ids import Ids
     from msgid.audit._options import ColumnNames
     from msgid.audit._tables import Rows
     from msgid.audit.report import Report
@@ -139,7 +140,7 @@ def report_of_blocks(
     report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
     report.rows_read = read
     if not any(one.check == "lost_messages" for one in report.findings):
-        report.complete_until = complete_until(last_time(sent), None)
+        report.complete_until = moment(last_time(sent))
     report.notes.append(
         f"{blocks.num_rows:,} blocks differ, and sent has {sent.num_rows:,}. The comparison read {read[0]:,} rows of "
         f"sent and {read[1]:,} of the table."
@@ -192,57 +193,83 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         most: Number of messages to list.
     """
     import numpy as np
+    import pyarrow as pa
 
     by_position = is_by_position(sent.columns, table.columns)
-    rows = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
-    landed = np.repeat([False, True], [one.number for one in rows])
-    ids_of = [one.ids for one in rows if one.ids is not None]
-    both_ids = joint_keys(ids_of) if len(ids_of) == len(rows) else None
+    sides = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
+    landed = np.repeat([False, True], [one.number for one in sides])
+    times, known = (np.concatenate(parts) for parts in zip(*(one.times for one in sides), strict=True))
+    id = pa.concat_arrays([_texts(one) for one in sides])
     contents = _contents(sent, table)
-    offset, scopes, names = None, np.zeros(len(landed), np.int64), [TABLE]
+    codes = codes_of_contents(pa.chunked_array([id]))
+    log, offset, names, message, valid = 0 * codes, 0 * codes, [TABLE], codes, codes >= 0
     if by_position:
-        offset, scopes, names, valid = _joint_places(rows)
-        keys: tuple[NDArray[Any], ...] = (scopes, offset)
-        if both_ids is not None:
-            contents = codes_of((*both_ids[0], both_ids[1], *(() if contents is None else (contents,))))
-    else:
-        assert both_ids is not None
-        keys, valid = both_ids
+        offset, log, names, valid = _joint_places(sides)
+        message = _numbered(log, offset)
+        if all(one.ids is not None for one in sides):
+            contents = codes if contents is None else _numbered(codes, contents)
+    counts = [_counts(times[side], known[side], ~valid[side]) for side in (~landed, landed)]
     kept = np.flatnonzero(valid)
-    found = differing(
-        tuple(key[kept] for key in keys), None if contents is None else contents[kept], landed[kept]
-    )  # fmt: skip
-    found = found._replace(row=kept[found.row])
-    messages = codes_of(keys)
-    is_lost = np.isin(messages, messages[found.row[found.fault == 0]])
-    if by_position and both_ids is not None:
-        found = found._replace(row=_first_ids(messages, found.row, landed, both_ids, valid))
+    fault, number = differing(message[kept], None if contents is None else contents[kept], landed[kept])
+    rows = kept[fault[message[kept]] >= 0]
+    # The first ID of each message is that of its sent rows, if they have one. Its time is the least of a sent row.
+    rows = rows[_order(message[rows], id.take(pa.array(rows)).is_null(), landed[rows], id.take(pa.array(rows)))]
+    first = np.flatnonzero(starts_of(message[rows]))
+    least = np.minimum.reduceat(np.where(known & ~landed, times, NEVER)[rows], first) if len(rows) else rows
+    rows = rows[first]
+    order = _order(fault[message[rows]], log[rows], offset[rows], id.take(pa.array(rows)))
+    rows, least = rows[order], least[order]
+    fault, number = fault[message[rows]], number[message[rows]]
 
-    def text(row: int) -> str | None:
-        ids = rows[row >= rows[0].number].ids
-        return None if ids is None else _text_of(ids, row - rows[0].number * int(row >= rows[0].number))
+    def place(row: int) -> tuple[str, int | None, str | None]:
+        return names[log[row]], int(offset[row]) if by_position else None, id[row].as_py()
 
-    lacking = [int((~valid[side]).sum()) for side in (~landed, landed)]
-    return comparison_report(
-        counted(found, scopes, names, text, offset), (rows[0].number, rows[1].number),
-        listed(found, scopes, names, text, offset, most), len(found.row),
-        lacking, unchecked(sent.columns, table.columns, by_position),
-        complete_until(*_until(rows[0], is_lost[~landed], ~valid[~landed])), by_position,
-    )  # fmt: skip
+    groups = []
+    heads = np.flatnonzero(starts_of(fault, log[rows])).tolist()
+    for head, end in itertools.pairwise([*heads, len(rows)]):
+        known_times = least[head:end][least[head:end] != NEVER].tolist()
+        first_time, untimed = min(known_times, default=None), end - head - len(known_times)
+        total = int(number[head:end].sum())
+        scope, example, text = place(int(rows[head]))
+        groups.append(Group(int(fault[head]), scope, total, end - head, example, text, first_time, untimed))
+    listed = [
+        Difference(NAMES[of], *place(row)) for of, row in zip(fault[:most].tolist(), rows[:most].tolist(), strict=True)
+    ]
+    not_checked = unchecked(sent.columns, table.columns, by_position)
+    return report_of_groups(groups, listed, (counts[0], counts[1]), not_checked, by_position)
 
 
-def _first_ids(
-    messages: NDArray[np.int64], rows: NDArray[np.int64], landed: NDArray[np.bool_], ids: Any, valid: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Return for each row the row of its message with the least ID, of those that were sent if they have one."""
+def _texts(side: Rows) -> pa.Array:
+    import pyarrow as pa
+
+    text = pa.large_string()
+    return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
+
+
+def _order(*keys: Any) -> NDArray[np.int64]:
+    """Return the places of rows, sorted by some keys; NULL is the last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = pa.table({str(place): key for place, key in enumerate(keys)})
+    order: NDArray[np.int64] = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
+    return order.astype("int64")
+
+
+def _numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each row, equal if and only if all keys are; in the order of the keys."""
     import numpy as np
 
-    keys, has = ids
-    held = np.flatnonzero(np.isin(messages, messages[rows]) & valid)
-    order = np.lexsort((*(key[held] for key in reversed(keys)), landed[held], ~has[held], messages[held]))
-    first = held[order][starts_of(messages[held][order])]
-    found: NDArray[np.int64] = first[np.searchsorted(messages[first], messages[rows])]
-    return found
+    order = np.lexsort(keys[::-1])
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(starts_of(*(key[order] for key in keys))) - 1
+    return numbers
+
+
+def _counts(times: NDArray[np.int64], known: NDArray[np.bool_], lacks: NDArray[np.bool_]) -> SideCounts:
+    last = int(times[known].max()) if known.any() else None
+    first = int(times[lacks & known].min()) if (lacks & known).any() else None
+    return SideCounts(len(times), last, int(lacks.sum()), first, int((lacks & ~known).sum()))
 
 
 def _joint_places(
@@ -319,27 +346,6 @@ def _kind_of(type: pa.DataType) -> str:
     found = next((kind for kind, several in tests.items() if any(test(type) for test in several)), None)
     zone = "" if not kinds.is_timestamp(type) or type.tz is None else " with a time zone"
     return found or f"{str(type).partition('[')[0]}{zone}"
-
-
-def _text_of(ids: Ids, row: int) -> str | None:
-    return ids.text(row) if ids.is_v1[row] else ids.others[ids.other[row]].identity
-
-
-def _until(sent: Rows, is_lost: NDArray[np.bool_], uncompared: NDArray[np.bool_]) -> tuple[int | None, int | None]:
-    """Return the last time of the sent messages, and the first time of one that may be lost, in microseconds."""
-    times, known = sent.times
-    lost = uncompared | is_lost
-    if not known.any() or (lost & ~known).any():
-        return None, None
-    return int(times[known].max()), int(times[lost].min()) if lost.any() else None
-
-
-def complete_until(last: int | None, lost: int | None) -> Any:
-    """Return the moment before which all messages have landed, from times in microseconds; None without times."""
-    from datetime import timedelta
-
-    micros = last if lost is None else lost
-    return None if micros is None else UNIX_EPOCH + timedelta(microseconds=micros)
 
 
 def unchecked(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:

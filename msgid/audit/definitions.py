@@ -28,6 +28,14 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
 TABLE: Final = "table"
 """The scope of a finding about the whole table."""
 
+FAULTS: Final = {
+    "lost": "lost_messages",
+    "changed": "changed_messages",
+    "duplicate": "duplicate_messages",
+    "extra": "extra_messages",
+}
+"""The check of each fault of a comparison, in the order in which a report lists the messages."""
+
 COUNTED: Final[tuple[Origin, ...]] = ("mac", "random", "assigned")
 """The origins whose IDs carry a counter: a number that is missing was given to an ID that is not in the table."""
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import INT64_MAX, integer, quote
-from msgid.audit._comparing import FAULTS, check_by
 from msgid.audit._options import Rules
 from msgid.audit.definitions import (
     CHECKS,
+    FAULTS,
     MALFORMED_KIND,
     MAY_BE_UUID,
     NULL_KIND,
@@ -90,7 +90,7 @@ _NAMED: Final = 3
 """The most checks of one reason that a printed report names."""
 
 
-_OF_TWO_SIDES: Final = (*FAULTS.values(), check_by(FAULTS["duplicate"], is_position=False), "uncompared_messages")
+_OF_TWO_SIDES: Final = (*FAULTS.values(), "duplicate_ids", "uncompared_messages")
 """The checks of a comparison."""
 _ONLY_OF_TWO_SIDES: Final = ("lost_messages", "changed_messages", "extra_messages", "uncompared_messages")
 

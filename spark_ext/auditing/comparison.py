@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType
@@ -11,19 +11,17 @@ from msgid._validate import check_installed, integer
 from msgid.audit._compare import (
     check_contents,
     check_numbers,
-    complete_until,
     is_by_position,
     report_of_blocks,
     report_of_sides,
     unchecked,
 )
-from msgid.audit._comparing import FAULTS, check_by
+from msgid.audit._comparing import CHANGED, DUPLICATE, EXTRA, LOST, NAMES, Group, SideCounts, report_of_groups
 from msgid.audit._digest_tables import COLUMNS, merge_digests
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
-from msgid.audit.facts import Counted, Difference
-from msgid.audit.report import comparison_report
+from msgid.audit.facts import Difference
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._small_table import collected, roles_of
 from spark_ext.auditing._values import content_columns, keep, offset_column, source_column
@@ -155,45 +153,21 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
     with_ids = sent[1].id is not None and table[1].id is not None
     rows = [_messages(*side, by_position, with_ids) for side in (sent, table)]
     counts = [_counts(side) for side in rows]
-    last = counts[0]["last"]
     keys = ["source", "offset"] if by_position else ["id"]
     scope = F.col("source") if by_position else F.lit(TABLE)
-    example = F.col("offset") if by_position else F.col("id")
-
-    differing = keep(_differing(rows[0], rows[1], keys))
-    grouped = differing.groupBy("fault", scope.alias("scope")).agg(
-        F.sum("number").alias("number"), F.count(F.lit(1)).alias("messages"), F.min(example).alias("example"),
-        F.min_by("id", example).alias("id"), F.min("time").alias("time"),
-        F.count_if(F.col("time").isNull()).alias("untimed"),
+    differing = keep(_differing(rows[0], rows[1], keys).withColumn("scope", scope))
+    groups = differing.groupBy("fault", "scope").agg(
+        F.sum("number"), F.count(F.lit(1)), F.min("offset"),
+        F.min_by("id", "offset") if by_position else F.min("id"), F.min("time"), F.count_if(F.col("time").isNull()),
     ).collect()  # fmt: skip
-    listed = differing.orderBy("fault", *keys).limit(most).collect()
-    found, total, lost, untimed = [], 0, [], 0
-    for row in grouped:
-        x = row["example"] if by_position else None
-        check = check_by(FAULTS[_NAMES[row["fault"]]], by_position)
-        found.append(Counted(check, row["scope"], row["number"], x, x, row["id"]))
-        total += row["messages"]
-        if row["fault"] == 0:
-            lost.append(row["time"])
-            untimed += row["untimed"]
-    differences = [
-        Difference(_NAMES[row["fault"]], row["source"] if by_position else TABLE, row["offset"], row["id"])
-        for row in listed
-    ]
-    if counts[0]["lacking"]:
-        lost.append(counts[0]["first_lacking"])
-        untimed += counts[0]["untimed_lacking"]
-    if untimed:
-        last, lost = None, []
-    first = min((time for time in lost if time is not None), default=None)
-    return comparison_report(
-        found, (counts[0]["rows"], counts[1]["rows"]), differences, total,
-        [side["lacking"] for side in counts], unchecked(sent[1], table[1], by_position), complete_until(last, first),
+    listed = differing.orderBy("fault", *keys).select("fault", "scope", "offset", "id").limit(most).collect()
+    return report_of_groups(
+        [Group(*row) for row in groups],
+        [Difference(NAMES[row["fault"]], row["scope"], row["offset"], row["id"]) for row in listed],
+        (counts[0], counts[1]),
+        unchecked(sent[1], table[1], by_position),
         by_position,
-    )  # fmt: skip
-
-
-_NAMES: Final = tuple(FAULTS)
+    )
 
 
 def _kind_of(df: DataFrame, name: str) -> str:
@@ -226,13 +200,13 @@ def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool
     )  # fmt: skip
 
 
-def _counts(rows: DataFrame) -> Any:
+def _counts(rows: DataFrame) -> SideCounts:
     lacks, time = ~F.col("valid"), F.col("time")
     (row,) = rows.agg(
-        F.count(F.lit(1)).alias("rows"), F.max(time).alias("last"), F.count_if(lacks).alias("lacking"),
-        F.min(F.when(lacks, time)).alias("first_lacking"), F.count_if(lacks & time.isNull()).alias("untimed_lacking"),
+        F.count(F.lit(1)), F.max(time), F.count_if(lacks), F.min(F.when(lacks, time)),
+        F.count_if(lacks & time.isNull()),
     ).collect()  # fmt: skip
-    return row
+    return SideCounts(*row)
 
 
 def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
@@ -251,8 +225,9 @@ def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
         F.coalesce(F.min("id_sent"), F.min("any_id")).alias("first_id"), F.min("time").alias("time"),
     )  # fmt: skip
     sent_rows, held = F.col("sent"), F.col("held")
-    fault = F.when(held == 0, 0).when(sent_rows == 0, 3).when(F.col("is_changed"), 1).when(held > sent_rows, 2)
-    number = F.when(fault == 2, held - sent_rows).otherwise(F.lit(1).cast("bigint"))  # noqa: PLR2004
+    fault = F.when(held == 0, LOST).when(sent_rows == 0, EXTRA).when(F.col("is_changed"), CHANGED)
+    fault = fault.when(held > sent_rows, DUPLICATE)
+    number = F.when(fault == DUPLICATE, held - sent_rows).otherwise(F.lit(1).cast("bigint"))
     by_position = len(keys) > 1
     source, offset = (F.col(name) if by_position else F.lit(None) for name in ("source", "offset"))
     return messages.select(
