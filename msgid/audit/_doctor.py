@@ -76,18 +76,21 @@ class Diagnosis(NamedTuple):
         return json.dumps({**self._asdict(), "makers": makers}, indent=2)
 
     def __str__(self) -> str:
-        lines = [f"{self.rows:,} IDs"]
+        lines = [_counted(self.rows, "ID")]
         for maker in self.makers:
             named = joined(maker.clients)
-            generators = f"{maker.generators:,} generator" + "s" * (maker.generators != 1)
-            lines.append(f"{named}: {maker.ids:,} IDs of {generators} ({maker.evidence})")
+            ids, generators = _counted(maker.ids, "ID"), _counted(maker.generators, "generator")
+            lines.append(f"{named}: {ids} of {generators} ({maker.evidence})")
         lines += [f"shared node {node}: {reason}" for node, reason in self.shared_nodes.items()]
         lines.append(f"restarts: {self.restarts:,}; repeated IDs: {self.repeated:,}")
-        seen = f"{self.ids_per_second:,} ID" + "s" * (self.ids_per_second != 1)
-        lines.append(f"busiest second of a generator: {seen}")
+        lines.append(f"busiest second of a generator: {_counted(self.ids_per_second, 'ID')}")
         copy = "a copy of a generator, with its node and pid and at half its rate,"
         lines.append(f"risk that {copy} repeats an ID within a day: {self.collision_risk:.2g}")
         return "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Diagnosis:
