@@ -169,6 +169,6 @@ def test_text_of_a_release_is_the_entry_of_the_changelog():
     changelog = "## [Unreleased]\n\n- A\n\n## [0.10.0] - 2026-01-02\n\n- B\n\n"
     changelog += "## [0.1.0] - 2026-01-01\n\n- [C]\n\n[0.1.0]: x\n"
     assert [entry(version, changelog) for version in ("0.10.0", "0.1.0")] == ["- B", "- [C]"]
-    for version in ("0.2.0", "0.10", "Unreleased", "0.1.0] - 2026"):
+    for version in ("0.2.0", "0.10", "0.1..", "Unreleased", "0.1.0] - 2026"):
         with pytest.raises(ValueError, match="must have an entry with a date"):
             entry(version, changelog)
