@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
-from msgid._known_tables import Columns, chosen_columns
+from msgid._known_tables import Columns, chosen_columns, ids_inside
 from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
 from msgid.errors import InvalidMessage
@@ -23,6 +23,21 @@ LOG = "log"
 """The name of the one log of a table without a source column."""
 
 
+def audited(table: pa.Table, named: Mapping[str, Any]) -> tuple[pa.Table, Columns]:
+    """Return a table, with its IDs if another column of a known table has them, and its columns.
+
+    Args:
+        table: The table.
+        named: The arguments that name columns, as `msgid.audit._options.columns_in` returns them.
+
+    Raises:
+        ValueError: if the table does not have a column, or has nothing to audit.
+    """
+    inside = ids_inside(table.column_names, named)
+    table = table if inside is None else inside.audited_rows(table)
+    return table, checked_columns(table.column_names, named)
+
+
 def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     """Return the columns that a caller names, and the known ones that the caller does not name.
 
@@ -33,6 +48,8 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     Raises:
         ValueError: if the table does not have a column, or has nothing to audit.
     """
+    if list(names) == ["value"] and named["id"] in (None, "id"):  # the lines of a text
+        named = {**named, "id": "value"}
     columns = chosen_columns(names, {**named, **{one: _several(named[one]) for one in ("source", "content")}})
     for argument, name in columns.names.items():
         if name not in names:

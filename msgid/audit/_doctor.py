@@ -230,19 +230,11 @@ def doctor_file(
     """
     check_installed("a diagnosis of a file", "arrow", "numpy", "pyarrow")
 
-    from msgid._known_tables import ids_inside
-    from msgid.audit._columns import checked_columns, micros, plain_column
+    from msgid.audit._columns import audited, micros, plain_column
     from msgid.audit._files import read_file
     from msgid.audit._options import columns_in
 
-    table = read_file(path, format)
-    if table.column_names == ["value"] and id is None:
-        id = "value"
-    named = columns_in("doctor", {"id": id or "id", "timestamp": timestamp})
-    inside = ids_inside(table.column_names, named)
-    if inside is not None:
-        table = inside.audited_rows(table)
-    columns = checked_columns(table.column_names, named)
+    table, columns = audited(read_file(path, format), columns_in("doctor", {"id": id or "id", "timestamp": timestamp}))
     if columns.id is None:
         raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {table.column_names}")
     times = None

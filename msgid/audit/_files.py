@@ -228,10 +228,7 @@ def audit_file(
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     columns_in("audit_file", options, is_audit=True)
-    table = read_file(path, format)
-    if table.column_names == ["value"] and options.get("id", "id") == "id":
-        options["id"] = "value"
-    return audit_table(table, **options)
+    return audit_table(read_file(path, format), **options)
 
 
 def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = None) -> pa.Table:

@@ -8,9 +8,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
-from msgid._known_tables import ids_inside, known_columns
+from msgid._known_tables import known_columns
 from msgid._validate import in_range, quote
-from msgid.audit._columns import checked_columns
+from msgid.audit._columns import audited
 from msgid.audit._files import read_file
 from msgid.audit._options import COLUMNS, columns_in
 from msgid.audit._tables import arrow_table, id_column
@@ -126,13 +126,7 @@ def side_of(which: str, read: Read, named: dict[str, Any]) -> Side:
         named = columns_in(which, {"id": None})
         if "offset" in table.column_names:
             named |= {"offset": "offset", "id": "id", "source": "source" if "source" in table.column_names else None}
-    if table.column_names == ["value"]:
-        named["id"] = "value"
-    inside = ids_inside(table.column_names, named)
-    if inside is not None:
-        table = inside.audited_rows(table)
     try:
-        columns = checked_columns(table.column_names, named)
+        return Side(*audited(table, named))
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None
-    return Side(table, columns)

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgid import layout
-from msgid._known_tables import ids_inside
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import (
+    audited,
     check_named_by,
-    checked_columns,
     content_codes,
     micros,
     offsets,
@@ -69,11 +68,7 @@ def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
     """
     check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     named, rules = columns_in("audit_table", options, is_audit=True), rules_in(options)
-    table = arrow_table(table)
-    inside = ids_inside(table.column_names, named)
-    if inside is not None:
-        table = inside.audited_rows(table)
-    columns = checked_columns(table.column_names, named)
+    table, columns = audited(arrow_table(table), named)
     return report_of(facts_of_rows(rows_of(table, columns), columns, rules), rules)
 
 

@@ -6,14 +6,12 @@ into tasks, whose facts are bounded and are merged on the driver.
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from msgid.audit.facts import NOTHING, merged
-from spark_ext._shipping import shipped
-from spark_ext.auditing._values import keep
+from msgid.audit.facts import NOTHING
+from spark_ext.auditing._values import in_tasks, keep
 from spark_ext.auditing.summaries import bits_in, block_of, highest, is_short, lowest
 
 if TYPE_CHECKING:
@@ -42,15 +40,8 @@ def generator_facts(words: DataFrame, rules: Rules) -> Facts:
     if table.num_rows <= MOST["rows"]:
         return _facts(table, rules)
 
-    def pickled(table: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        return pa.table({"facts": [pickle.dumps(_facts(table, rules))]})
-
     rows = keep(rows)
-    task = F.pmod(F.hash("node"), F.lit(rows.count() // TASK_ROWS["rows"] + 1))
-    parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
-    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)
+    return in_tasks(rows, "node", rows.count() // TASK_ROWS["rows"] + 1, lambda part: _facts(part, rules), rules)
 
 
 def _spans_and_words(words: DataFrame) -> DataFrame:

@@ -6,14 +6,13 @@ of each block, in tasks of many blocks: a log does not have to fit in a task.
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from msgid.audit.facts import merged
+from msgid.audit._logs import Blocks
 from spark_ext._shipping import shipped
-from spark_ext.auditing._values import keep
+from spark_ext.auditing._values import in_tasks, keep
 from spark_ext.auditing.summaries import (
     bit_of,
     bits_in,
@@ -38,11 +37,7 @@ MOST: Final = {"blocks": 200_000, "offsets": 5_000_000}
 """The number of blocks, and of offsets in short blocks, up to which a table is one task."""
 TASK_ROWS: Final = {"blocks": 100_000, "messages": 500_000, "offsets": 5_000_000}
 """The number of blocks, messages or offsets of a task. The blocks of one log are in one task, its rows are not."""
-_COUNTS: Final = (
-    "rows", "messages", "low", "high", "first_time", "last_time", "duplicates", "duplicate_at", "conflicts",
-    "conflict_at", "late", "late_at", "lag", "backwards", "backward_at", "back",
-)  # fmt: skip
-_ROW: Final = ("source", "block", *_COUNTS)
+_ROW: Final = ("source", *Blocks._fields[1:])
 _BLOCKS: Final = ", ".join(["source string", *(f"{name} bigint" for name in _ROW[1:])])
 _RANGES: Final = "source string, low bigint, high bigint, messages bigint"
 _ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_before bigint"
@@ -80,7 +75,7 @@ def _blocks_of_words(words: DataFrame) -> DataFrame:
         F.min("first_time").alias("first_time"), F.max("last_time").alias("last_time"),
         F.min(F.when(F.col("n") > bits_in(mask), word)).alias("duplicate_at"),
     )  # fmt: skip
-    rest = {name: none for name in _COUNTS if name not in blocks.columns}
+    rest = {name: none for name in _ROW if name not in blocks.columns}
     return blocks.withColumns({**rest, "duplicates": F.col("rows") - F.col("messages")}).select(*_ROW)
 
 
@@ -137,8 +132,6 @@ def _blocks(messages: pa.Table) -> pa.Table:
 
 def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     """Return the facts of logs: on the driver if they have few blocks, else in tasks of short blocks and whole logs."""
-    import pyarrow as pa
-
     short = is_short("messages")
     counts = (F.count(F.lit(1)).alias("all"), F.sum(F.when(short, F.col("messages"))).alias("offsets"))
     (held,) = blocks.agg(*counts).collect()
@@ -146,11 +139,10 @@ def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     words = words.withColumn("block", block_of(F.col("word")))
     read = words.join(blocks.where(short), ["source", "block"], "left_semi").select("source", "word", "mask")
     if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
+        import pyarrow as pa
+
         ranges = [_ranges(read.toArrow(), rules)] if offsets else []
         return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), rules)
-
-    def pickled(table: pa.Table) -> pa.Table:
-        return pa.table({"facts": [pickle.dumps(merged([_facts(table, rules)], rules.max_gaps))]})
 
     def ranges_of(table: pa.Table) -> pa.Table:
         return _ranges(table, rules)
@@ -159,9 +151,7 @@ def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     if offsets:
         task = F.pmod(F.hash("source", block_of(F.col("word"))), F.lit(offsets // TASK_ROWS["offsets"] + 1))
         rows = rows.unionByName(read.groupBy(task).applyInArrow(shipped(ranges_of), _RANGES), allowMissingColumns=True)
-    task = F.pmod(F.hash("source"), F.lit(held["all"] // TASK_ROWS["blocks"] + 1))
-    parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
-    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)
+    return in_tasks(rows, "source", held["all"] // TASK_ROWS["blocks"] + 1, lambda part: _facts(part, rules), rules)
 
 
 def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
@@ -190,7 +180,7 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
 
 def _facts(rows: pa.Table, rules: Rules) -> Facts:
     """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
-    from msgid.audit._logs import NEVER, Blocks, facts_of_blocks
+    from msgid.audit._logs import NEVER, facts_of_blocks
     from msgid.audit._spans import Gaps
     from msgid.audit.facts import NOTHING
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -10,15 +11,22 @@ from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, Str
 from msgid import layout
 from msgid.audit._columns import LOG
 from msgid.audit.definitions import PRINTABLE
+from msgid.audit.facts import merged
 from spark_ext._private import is_classic
+from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._identity import identity
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
+    from msgid.audit._options import Rules
+    from msgid.audit.facts import Facts
 
 
 def text_of_ids(value: Column) -> Column:
@@ -65,6 +73,19 @@ def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
         field = StructField(f"{place:04}", BinaryType() if is_text else kind)
         values.append((value.cast("binary") if is_text else value, field))
     return [fingerprint_of(values).alias("content")]
+
+
+def in_tasks(rows: DataFrame, key: str, tasks: int, facts_of: Callable[[pa.Table], Facts], rules: Rules) -> Facts:
+    """Return the facts of some rows, made in tasks of whole keys, and merged on the driver."""
+
+    def pickled(table: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        return pa.table({"facts": [pickle.dumps(merged([facts_of(table)], rules.max_gaps))]})
+
+    task = F.pmod(F.hash(key), F.lit(tasks))
+    parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
+    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)
 
 
 def keep(df: DataFrame) -> DataFrame:

@@ -130,8 +130,6 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame
     """Return the rows of a side, completed, and their columns."""
     if df.isStreaming:
         raise ValueError(f"cannot compare a stream: {which} must be a table")
-    if df.columns == ["value"]:
-        named = {**named, "id": "value"}
     try:
         return audited(df, named)
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +20,6 @@ from spark_ext.columns._expressions import quoted_name, type_of
 from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from typing_extensions import Unpack
@@ -86,8 +83,6 @@ def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
         df: The table.
         named: The arguments of `digest` that name columns.
     """
-    if df.columns == ["value"]:
-        named["id"] = "value"
     df, columns = audited(df, named)
     log, place, block = _places(df, columns)
     rows = df.select(
@@ -158,17 +153,10 @@ def _skippable(df: DataFrame, columns: Columns, name: str, low: int) -> Column:
     conditions, offset = [], offset_of(columns)
     if isinstance(type_of(df, offset), IntegralType):
         conditions.append(F.col(quoted_name(offset)).between(low, low + SIZE - 1))
-    if columns.source and columns.life is None:
-        parts = name.removeprefix(columns.prefix).split("/")
-        conditions.append(reduce(or_, (_is_log(df, columns, split) for split in _splits(parts, len(columns.source)))))
+    parts = name.removeprefix(columns.prefix).split("/")
+    if columns.life is None and len(parts) == len(columns.source):  # a part may have a slash
+        conditions.append(_is_log(df, columns, parts))
     return reduce(and_, conditions, F.lit(True))
-
-
-def _splits(parts: list[str], number: int) -> Iterator[list[str]]:
-    """Yield all ways in which columns, joined by a slash, make a name."""
-    for ends in itertools.combinations(range(1, len(parts)), number - 1):
-        bounds = itertools.pairwise((0, *ends, len(parts)))
-        yield ["/".join(parts[start:end]) for start, end in bounds]
 
 
 def _is_log(df: DataFrame, columns: Columns, values: list[str]) -> Column:
