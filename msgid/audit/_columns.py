@@ -137,18 +137,9 @@ def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
 
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
-    try:
-        coded = column.combine_chunks().dictionary_encode()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.combine_chunks()
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes, coded.dictionary.to_pylist()
-    except (pa.ArrowNotImplementedError, AttributeError):
-        values = column.to_pylist()
-        shown = [None if value is None else repr(value) for value in values]
-        places = {text: place for place, text in enumerate(dict.fromkeys(text for text in shown if text is not None))}
-        codes = np.array([-1 if text is None else places[text] for text in shown], np.int64)
-        return codes, list(places)
+    coded = column.combine_chunks().dictionary_encode()
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, coded.dictionary.to_pylist()
 
 
 def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -157,7 +148,9 @@ def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+    if pa.types.is_decimal(column.type):  # small decimals have no dictionary
+        return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole)
+    if pa.types.is_null(column.type):
         return _each(column, _whole)
     if pa.types.is_integer(column.type):
         known = pc.is_valid(column).to_numpy()

@@ -52,8 +52,6 @@ class Diagnosis(NamedTuple):
         rows: Number of rows with a value.
         makers: Makers of the IDs; the one with the most IDs is first.
         shared_nodes: Nodes that several machines have, with the reason.
-        restarts: How often a generator's sequence went back while its time went on.
-        repeated: Number of rows whose ID an earlier row has.
         ids_per_second: The most IDs that one generator made in one second.
         collision_risk: The probability that a generator of the table and a second process with its node and pid, such
             as a copy of its container, make an equal ID within a day: the highest one of all generators. Both start in
@@ -65,8 +63,6 @@ class Diagnosis(NamedTuple):
     rows: int
     makers: list[Maker]
     shared_nodes: dict[str, str]
-    restarts: int
-    repeated: int
     ids_per_second: int
     collision_risk: float
 
@@ -82,7 +78,6 @@ class Diagnosis(NamedTuple):
             ids, generators = _counted(maker.ids, "ID"), _counted(maker.generators, "generator")
             lines.append(f"{named}: {ids} of {generators} ({maker.evidence})")
         lines += [f"shared node {node}: {reason}" for node, reason in self.shared_nodes.items()]
-        lines.append(f"restarts: {self.restarts:,}; repeated IDs: {self.repeated:,}")
         lines.append(f"busiest second of a generator: {_counted(self.ids_per_second, 'ID')}")
         copy = "a copy of a generator, with its node and pid and at half its rate,"
         lines.append(f"risk that {copy} repeats an ID within a day: {self.collision_risk:.2g}")
@@ -94,7 +89,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Diagnosis:
-    """Return who made IDs: the client by its fingerprints, shared nodes, restarts, and the risk of collisions.
+    """Return who made IDs: the client by its fingerprints, shared nodes, and the risk of collisions.
 
     A fingerprint does not prove the client. The IDs of several clients look alike; then the result names them all. With
     the messages' times, some of them can be told apart.
@@ -105,7 +100,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
 
     Returns:
         The diagnosis; ``print`` it. It has the number of ``rows``, the ``makers`` of the IDs, the ``shared_nodes`` with
-        the reasons, the numbers of ``restarts`` and of ``repeated`` rows, ``ids_per_second`` and ``collision_risk``.
+        the reasons, ``ids_per_second`` and ``collision_risk``.
 
     Raises:
         TypeError: if ``ids`` is a single text or bytes.
@@ -116,25 +111,21 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     >>> print(doctor(generator.generate_batch(50)))
     50 IDs
     RocketMQ gRPC of Java, Go, Python or Node.js: 50 IDs of 1 generator (the sequence is counted from 0: 0 is seen)
-    restarts: 0; repeated IDs: 0
     busiest second of a generator: 50 IDs
     risk that a copy of a generator, with its node and pid and at half its rate, repeats an ID within a day: 1
     """
     check_several(ids)
     generators, malformed = _grouped(ids, times)
     told = [(sample, fingerprint(sample)) for sample in generators]
-    seen = Counter(id for sample in generators for id in sample.ids)
-    rows = sum(seen.values()) + malformed
-    nodes = {id.node for id in seen if isinstance(id, MessageId) and id.origin == "mac"}
+    parsed = [id for sample in generators for id in sample.ids]
+    nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
     shared = {layout.format_mac(node): reason for node in sorted(nodes) if (reason := shared_by(node))}
     most = max((_busiest(sample) for sample in generators), default=0)
     risks = [_risk(sample, found) for sample, found in told]
     return Diagnosis(
-        rows=rows,
+        rows=len(parsed) + malformed,
         makers=_makers(told, malformed),
         shared_nodes=shared,
-        restarts=sum(map(_restarts, generators)),
-        repeated=sum(seen.values()) - len(seen),
         ids_per_second=most,
         collision_risk=max(risks, default=0.0),
     )
@@ -184,19 +175,6 @@ def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Make
 def _busiest(sample: Sample) -> int:
     """Return the most IDs of one second; 0 if the IDs do not contain a second."""
     return max(Counter(id.seconds for id in set(sample.ids) if isinstance(id, MessageId)).values(), default=0)
-
-
-def _restarts(sample: Sample) -> int:
-    """Return how often the sequence goes back from one second to a later one, other than at its end."""
-    if not isinstance(sample.ids[0], MessageId) or function_of(sample.ids):
-        return 0
-    spans: dict[int, tuple[int, int]] = {}
-    for id in sample.ids:
-        low, high = spans.get(id.seconds, (id.sequence, id.sequence))
-        spans[id.seconds] = min(low, id.sequence), max(high, id.sequence)
-    ordered = [spans[second] for second in sorted(spans)]
-    half = layout.UINT32_SPAN // 2
-    return sum(later[0] < earlier[1] < later[0] + half for earlier, later in itertools.pairwise(ordered))
 
 
 def _risk(sample: Sample, found: Fingerprint) -> float:

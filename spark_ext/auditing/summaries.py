@@ -100,15 +100,14 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
     return rows.groupBy(*keys).agg(*aggregates)
 
 
-def time_summary(df: DataFrame, columns: Columns) -> DataFrame | None:
-    """Return one row with the numbers of rows without a valid timestamp and landing time; None without such columns."""
-    if columns.timestamp is None and columns.landed is None:
-        return None
-
-    def lacking(name: str | None) -> Column:
-        return F.count_if(F.lit(False) if name is None else micros_column(df, name).isNull())
-
-    return df.agg(lacking(columns.timestamp).alias("untimed"), lacking(columns.landed).alias("unlanded"))
+def unread_times(df: DataFrame, columns: Columns) -> tuple[int, int]:
+    """Return the numbers of rows without a valid timestamp and landing time; 0 without such columns."""
+    names = (columns.timestamp, columns.landed)
+    if not any(names):
+        return 0, 0
+    lacking = [F.count_if(F.lit(name is not None) & micros_column(df, name).isNull()) for name in names]
+    (row,) = df.agg(*lacking).collect()
+    return row[0], row[1]
 
 
 _JOINED: Final = {"n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, DateType, IntegralType, NullType, StringType
@@ -35,7 +35,7 @@ from spark_ext.auditing.summaries import (
     id_words,
     log_summary,
     position_words,
-    time_summary,
+    unread_times,
     with_fields,
 )
 from spark_ext.columns._expressions import quoted_name, type_of
@@ -114,7 +114,7 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     check_workers(df.sparkSession)
     facts = small_facts(df, columns, rules)
     if facts is None:
-        facts = facts_of(summaries_of(df, columns, rules.earliest), columns, rules, df)
+        facts = facts_of(df, columns, rules)
     check_milliseconds(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 
@@ -155,76 +155,51 @@ def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
         check_unit("`timestamp`", int(last * 1_000), 1_000)
 
 
-def summaries_of(df: DataFrame, columns: Columns, earliest: int | None) -> Summaries:
-    """Return the summaries of the rows of a table; ``earliest`` is the first Unix second of an ID, or None."""
-    return Summaries(
-        None if columns.id is None else id_summary(df, columns, earliest),
-        None if columns.offset is None else log_summary(df, columns),
-        None if columns.id is None or columns.parent is None else parents_of(df, columns),
-        time_summary(df, columns),
-    )
-
-
-# --- The facts of the summaries, collected on the driver ---
-
-
-class Summaries(NamedTuple):
-    """The summaries of a table: of its IDs, logs, parents of derived IDs and times; None if it does not have them."""
-
-    ids: DataFrame | None
-    logs: DataFrame | None
-    parents: DataFrame | None
-    times: DataFrame | None
-
-
-def facts_of(summaries: Summaries, columns: Columns, rules: Rules, df: DataFrame) -> Facts:
-    """Return the facts of a table.
+def facts_of(df: DataFrame, columns: Columns, rules: Rules) -> Facts:
+    """Return the facts of a large table.
 
     Args:
-        summaries: The summaries of its rows.
-        columns: The columns of the rows.
+        df: The rows.
+        columns: Their columns.
         rules: The rules of the audit.
-        df: The rows, in which examples are looked for.
     """
 
-    def of_ids(ids: DataFrame) -> tuple[int, list[Facts]]:
+    def of_ids() -> tuple[int, list[Facts]]:
         """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
-        ids = keep(with_fields(id_words(ids)))
+        ids = keep(with_fields(id_words(id_summary(df, columns, rules.earliest))))
         own = id_facts(ids, df, columns)
         parts = [own]
         origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
         foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
         foreign = None if foreign is None or foreign.isEmpty() else foreign
-        if summaries.parents is not None:
-            parts.append(part_of(orphans(ids, summaries.parents, foreign)))
+        if columns.parent is not None:
+            parts.append(part_of(orphans(ids, parents_of(df, columns), foreign)))
         if origins & set(COUNTED) or foreign is not None:
             parts.append(generator_facts(counter_words(ids, foreign), rules))
         if columns.offset is None and "position" in origins:
             parts.append(log_facts(position_words(ids, foreign), columns, rules, df))
         return sum(n for _, _, n in own.kinds), parts
 
-    def of_logs(logs: DataFrame) -> tuple[int, int, Facts]:
+    def of_logs() -> tuple[int, int, Facts]:
         """Return the number of rows, of those in no log, and the facts of the logs."""
-        placed = keep(logs)
+        placed = keep(log_summary(df, columns))
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
         return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, rules, df)
 
     # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
     parts: list[Facts] = []
-    rows = unplaced = untimed = unlanded = 0
+    rows = unplaced = 0
     # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
     with ThreadPoolExecutor(1) as pool:
         logs = None
-        if summaries.logs is not None:
-            logs = pool.submit(inheritable_thread_target(summaries.logs.sparkSession)(of_logs), summaries.logs)
-        if summaries.ids is not None:
-            rows, parts = of_ids(summaries.ids)
+        if columns.offset is not None:
+            logs = pool.submit(inheritable_thread_target(df.sparkSession)(of_logs))
+        if columns.id is not None:
+            rows, parts = of_ids()
     if logs is not None:
         rows, unplaced, of_positions = logs.result()
         parts.append(of_positions)
-    if summaries.times is not None:
-        (lacking,) = summaries.times.agg(F.sum("untimed"), F.sum("unlanded")).collect()
-        untimed, unlanded = lacking[0] or 0, lacking[1] or 0
+    untimed, unlanded = unread_times(df, columns)
     own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
     return merged([*parts, own], rules.max_gaps)
