@@ -1,8 +1,7 @@
-"""Drivers of a cluster that may be killed at any moment: ``cluster_programs.py ROLE PLAN``; PLAN is JSON.
+"""A driver of a cluster that may be killed at any moment: ``cluster_programs.py PLAN``; PLAN is JSON.
 
-``streams`` has two streams, of `process` and `deduplicate`, each into tables of Parquet and Delta and into PostgreSQL.
-It ends after the file ``done`` stands in ``folder``, and all input is read. ``batches`` repeats an audit and a
-`deduplicate` of one table, and prints whether the results are those of the first time.
+It has two streams, of `process` and `deduplicate`, each into tables of Parquet and Delta and into PostgreSQL. It ends
+after the file ``done`` stands in ``folder``, and all input is read.
 """
 
 import json
@@ -12,7 +11,6 @@ import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 import spark_ext
 
@@ -100,37 +98,5 @@ def streams(plan):
     (folder / "rows.part").rename(folder / "rows")
 
 
-def batches(plan):
-    """Audit a table and label its rows, again and again, until the file ``done`` stands in the folder."""
-    spark, folder = session(plan), Path(plan["folder"])
-    spark.sparkContext.setLogLevel("ERROR")
-    path = f"{folder}/table"
-    if not Path(path, "_SUCCESS").exists():
-        n, parent = F.col("id"), F.lit("0156F7E71C361B21BC024CCDBE00000000")
-        source, offset = F.concat(F.lit("log "), (n % 5).cast("string")), F.floor(n / 5)
-        at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(n / 100))
-        made = spark.range(0, 60_000, 1, 6).select(
-            spark_ext.derive_id(parent, n).alias("id"), source.alias("source"), offset.alias("offset"),
-            at.alias("timestamp"), (n % 7).alias("value"),
-        ).where("offset % 977 != 5")  # fmt: skip
-        again = made.where("offset % 813 = 7")
-        made.unionByName(again).unionByName(again.withColumn("value", F.lit(9))).write.mode("overwrite").parquet(path)
-    rows = spark.read.parquet(path)
-
-    def result():
-        report = spark_ext.audit(rows, source="source", offset="offset", timestamp="timestamp", id="id").to_json()
-        labelled = spark_ext.deduplicate(rows, content=["value"], order_by=["value", "offset"])
-        hashes = F.sum(F.xxhash64(*labelled.columns).cast("decimal(38,0)"))
-        return [report, *(list(map(str, row)) for row in labelled.groupBy("delivery").agg(F.count("*"), hashes)
-                          .sort("delivery").collect())]  # fmt: skip
-
-    expected = folder / "expected"
-    if not expected.exists():
-        (folder / "expected.part").write_text(json.dumps(result()))
-        (folder / "expected.part").rename(expected)
-    while not (folder / "done").exists():
-        print("same" if result() == json.loads(expected.read_text()) else "different", flush=True)
-
-
 if __name__ == "__main__":
-    {"streams": streams, "batches": batches}[sys.argv[1]](json.loads(sys.argv[2]))
+    streams(json.loads(sys.argv[1]))

@@ -85,11 +85,3 @@ def test_header_of_docstrings_is_that_of_the_reference(reference, request):
 def test_compiled_docstring_is_that_of_the_reference(reference, name):
     """``help()`` shows the same arguments, results, errors and examples on both backends."""
     assert inspect.getdoc(found([_native.native], name)) == reference[name]
-
-
-@pytest.mark.skipif(_native.native is None, reason="the compiled core is not there, or not wanted")
-@pytest.mark.parametrize(
-    ("name", "signature"), [("parse", "(value)"), ("is_valid", "(value)"), ("rows", "(prefix, parts, /)")]
-)
-def test_compiled_signature_can_be_inspected(name, signature):
-    assert str(inspect.signature(found([_native.native], name))) == signature

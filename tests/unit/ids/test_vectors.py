@@ -103,12 +103,6 @@ def test_port_0_is_a_broker_offset_only_when_read_as_one(msgid, text, host, offs
     assert msgid.parse(text).kind == "v0-client-unique"
 
 
-def test_client_id_that_another_library_reads_as_offset_is_a_client_id(msgid):
-    """mxsm/rocketmq-rust's test reads this client ID as a broker's, with the port cut to 16 bits."""
-    id = msgid.parse("7F0000010007D8260BF075769D36C348")
-    assert (id.kind, id.pid) == ("v0-client-unique", 7)
-
-
 def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
     """EventHorizon.RocketMQ's test round-trips offset -42; the rule reads it as a client ID and loses nothing."""
     text = "20010DB800000000000000000000000100002A9FFFFFFFFFFFFFFFD6"
@@ -116,19 +110,6 @@ def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
     assert str(msgid.parse(text)) == text
     with pytest.raises(msgid.InvalidMessageId, match="no broker offset: port 10911, offset -42"):
         msgid.BrokerOffsetId.parse(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0" * 40,  # rocketmq-rust's validate_message_id
-        "C0A80001000030390000000000000001"[:31],  # EventHorizon.RocketMQ
-        "GG" + "0" * 30,
-        "3132372E302E302E310000000B000000000000000C",  # rocketmq-client-go: a text in place of an address
-    ],
-)
-def test_text_that_other_libraries_refuse_is_invalid(msgid, text):
-    assert not msgid.is_valid(text)
 
 
 def test_id_of_16_bytes_starting_with_01_is_version_0(msgid):
