@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid import layout
 from msgid._moments import moment_of
 from msgid._validate import quote
 from msgid.ids import _display
@@ -210,22 +209,6 @@ def translate(ids: tuple[str, ...]) -> None:
     _for_each(ids, lambda _, id: click.echo(id.canonical))
 
 
-@click.command(epilog=examples("msgid pseudonymize --key-file key - < ids.txt > shared.txt"))
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--key-file", required=True, type=click.File("rb"), help="File of the secret key: 16 bytes or more.")
-def pseudonymize(ids: tuple[str, ...], key_file: IO[bytes]) -> None:
-    """Print IDs whose MAC or IP address is a keyed hash. '-' reads IDs from standard input, one per line.
-
-    All other fields stay, and equal IDs stay equal under one key. So such IDs can be given away and audited. A
-    malformed ID is reported with its line number, and the exit status is 1.
-    """
-    if getattr(key_file, "name", "<stdin>") == "<stdin>" and "-" in ids:
-        raise click.UsageError("only one of ID and --key-file can be standard input")
-    key = key_file.read()
-    _or_fail(lambda: library.pseudonymize(bytes(layout.ID_LENGTH), key))
-    _for_each(ids, lambda _, id: click.echo(library.pseudonymize(id, key).hex))
-
-
 def _for_each(ids: tuple[str, ...], show: Callable[[_Line, AnyId], None], as_json: bool = False) -> None:
     """Show each ID; report those that are malformed, and exit with status 1 if there is one."""
     if not ids:
@@ -285,4 +268,4 @@ def drawn(id: AnyId) -> Table:
     return table
 
 
-ID_COMMANDS = (generate, inspect, position, derive, translate, pseudonymize, node)
+ID_COMMANDS = (generate, inspect, position, derive, translate, node)

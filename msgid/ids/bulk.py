@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -175,41 +176,9 @@ def _parse_numpy(array: NDArray[Any]) -> IdColumns:
 
 def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool) -> IdColumns:
     """Parse the IDs at ``data[offsets[i]:offsets[i + 1]]``, as hex digits or as bytes."""
+    if native is None:
+        cells = (data[start:end].tobytes() for start, end in itertools.pairwise(offsets.tolist()))
+        return _parse_objects(tuple(cell.decode("ascii", "replace") if is_hex else cell for cell in cells))
     columns = _empty(len(offsets) - 1)
-    if native is not None:
-        native.read_rows(data, offsets, is_hex, *columns)
-        return columns
-    import numpy as np
-
-    lengths = np.diff(offsets) if not is_hex else np.where(np.diff(offsets) % 2, 0, np.diff(offsets) // 2)
-    for length in (layout.ID_LENGTH, *layout.V0_LENGTHS, 1 + layout.V0_LENGTHS[1]):
-        rows = np.flatnonzero(lengths == length)
-        cells = data[offsets[rows, None] + np.arange(length * (1 + is_hex))]
-        if is_hex:
-            digits = _digit_values()[cells]
-            rows, digits = rows[(digits < 16).all(axis=1)], digits[(digits < 16).all(axis=1)]  # noqa: PLR2004
-            cells = digits[:, ::2] << 4 | digits[:, 1::2]
-        if length not in layout.V0_LENGTHS:
-            newest = layout.VERSION_1 if length == layout.ID_LENGTH else layout.VERSION_0
-            known = cells[:, 0] <= newest
-            rows, cells = rows[known], cells[known]
-        columns.valid[rows] = True
-        if length == layout.ID_LENGTH:
-            first = cells[:, 0] == layout.VERSION_1
-            rows, cells = rows[first], cells[first]
-            for name, field in layout.FIELDS.items():
-                number = np.zeros(len(rows), np.uint64)
-                for place in range(field.start, field.stop):
-                    number = number << np.uint64(8) | cells[:, place]
-                getattr(columns, name)[rows] = number
+    native.read_rows(data, offsets, is_hex, *columns)
     return columns
-
-
-def _digit_values() -> NDArray[np.uint8]:
-    """Return the value of each ASCII hex digit, and 255 for every other byte."""
-    import numpy as np
-
-    values = np.full(256, 255, np.uint8)
-    for value, digit in enumerate(layout.HEX_DIGITS):
-        values[[ord(digit), ord(digit.lower())]] = value
-    return values

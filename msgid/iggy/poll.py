@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
@@ -15,17 +15,17 @@ from msgid.iggy._wire import AUTO, LAYOUTS, U32, Layout, wire_name
 if TYPE_CHECKING:
     from msgid.iggy.message import Message
 
-_FORMS: Final = {4: struct.Struct("<I"), 16: struct.Struct("<IQI"), 40: struct.Struct("<IQIQQQ")}
-"""The heads of the releases, by their size in bytes: the first release's, the later ones', and that since 0.10."""
-_FIRST, _LATER, _NEWEST = _FORMS
+_FORMS: Final = {16: struct.Struct("<IQI"), 40: struct.Struct("<IQIQQQ")}
+"""The heads of the releases, by their size in bytes: up to 0.9, and since 0.10."""
+_EARLIER, _NEWEST = _FORMS
+_COUNT_AT: Final = 12
 
 
 class PollResponse(NamedTuple):
     """The response of a server to a poll."""
 
-    partition: int | None
-    """Number of the partition; None in the first release, whose responses contain only a count and messages."""
-    current_offset: int | None
+    partition: int
+    current_offset: int
     messages: list[Message]
     incarnation: int | None = None
     """Number of the partition's life, which changes if a topic is deleted and created again; None before 0.10."""
@@ -41,21 +41,17 @@ class PollResponse(NamedTuple):
 
     @property
     def head(self) -> int:
-        """The size of the response's head in bytes: 4, 16 or 40.
+        """The size of the response's head in bytes: 16, or 40 since release 0.10.
 
         Raises:
             ValueError: if some of the fields of a head are missing.
         """
-        found: dict[tuple[bool, bool], int] = {(False, False): _FIRST, (True, False): _LATER, (True, True): _NEWEST}
-        groups = ((self.partition, self.current_offset), self[3:])
-        given = [{value is not None for value in group} for group in groups]
-        size = found.get((True in given[0], True in given[1]))
-        if size is None or {True, False} in given:
+        missing = self[3:].count(None)
+        if missing not in {0, len(self[3:])}:
             raise ValueError(
-                "a poll response must have both a partition and a current offset, or neither; with them, all of "
-                "incarnation, owner_generation and metadata_op, or none"
+                "a poll response must have all of incarnation, owner_generation and metadata_op, or none of them"
             )
-        return size
+        return _EARLIER if missing else _NEWEST
 
 
 def encode_poll(response: PollResponse, layout: Layout) -> bytes:
@@ -67,16 +63,12 @@ def encode_poll(response: PollResponse, layout: Layout) -> bytes:
     40
     """
     name, size = wire_name(layout), response.head
-    values: list[Any] = [len(response.messages)]
-    if size != _FIRST:
-        values.insert(0, integer("partition", response.partition, 0, UINT32_MAX))
-        values.insert(1, integer("current_offset", response.current_offset, 0, UINT64_MAX))
+    values = [integer("partition", response.partition, 0, UINT32_MAX)]
+    values += [integer("current_offset", response.current_offset, 0, UINT64_MAX), len(response.messages)]
     if size == _NEWEST:
-        values += [
-            integer(field, value, 0, UINT64_MAX)
-            for field, value in zip(response._fields[3:], response[3:], strict=True)
-        ]
-    return b"".join((_FORMS[size].pack(*values), *batches(response.messages, name, response.partition or 0)))
+        fields = zip(response._fields[3:], response[3:], strict=True)
+        values += [integer(field, value, 0, UINT64_MAX) for field, value in fields]
+    return b"".join((_FORMS[size].pack(*values), *batches(response.messages, name, response.partition)))
 
 
 def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int | None = None) -> PollResponse:
@@ -86,8 +78,8 @@ def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int 
         data: Head and messages.
         layout: Layout of the messages. Default: detected by checksum. Servers up to 0.8 send wrong checksums if they
             encrypt messages; for those, pass the layout.
-        head: Size of the head in bytes: 4 in the first release, 16 up to release 0.9, 40 from 0.10 on. Default: 40 if
-            a ``batch256`` record with a correct checksum follows such a head, or nothing; else 16.
+        head: Size of the head in bytes: 16 up to release 0.9, 40 from 0.10 on. Default: 40 if a ``batch256`` record
+            with a correct checksum follows such a head, or nothing; else 16.
 
     Raises:
         ValueError: if ``head`` is another number.
@@ -103,25 +95,23 @@ def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int 
     size = _head_of(view, name) if head is None else head
     if len(view) < size:
         raise TruncatedMessage(f"the head needs {size} bytes, and {len(view)} are left", 0)
-    fields = _FORMS[size].unpack_from(view)
-    partition, current, count, *context = fields if size != _FIRST else (None, None, *fields)
+    partition, current, count, *context = _FORMS[size].unpack_from(view)
     return PollResponse(partition, current, _messages(view, size, count, name), *context)
 
 
 def _head_of(data: memoryview, layout: str) -> int:
-    """Return the size of the head of a response of a release after the first."""
+    """Return the size of the head of a response."""
     if layout not in (AUTO, "batch256") or len(data) < _NEWEST:
-        return _LATER
+        return _EARLIER
     if len(data) == _NEWEST:
-        return _LATER if U32.unpack_from(data, _LATER - U32.size)[0] else _NEWEST
+        return _EARLIER if U32.unpack_from(data, _COUNT_AT)[0] else _NEWEST
     record = data[_NEWEST:]
     found = probe(record, LAYOUTS["batch256"], len(record), 0, LONGEST)
-    return _NEWEST if found.reason is None else _LATER
+    return _NEWEST if found.reason is None else _EARLIER
 
 
 def _messages(data: memoryview, start: int, count: int, layout: str) -> list[Message]:
-    at, body = start if start == _FIRST else _LATER, data[start:]
-    at -= U32.size
+    at, body = _COUNT_AT, data[start:]
     least = min(facts.least for facts in LAYOUTS.values()) if layout == AUTO else LAYOUTS[layout].least
     if count > len(body) // least:
         raise TruncatedMessage(f"a count of {count} messages, and bytes for {len(body) // least} at the most", at)

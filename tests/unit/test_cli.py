@@ -256,7 +256,6 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["inspect", "nope"], 1, "argument 1: invalid message id 'nope'"),
         (["translate"], 2, "pass one or more IDs"),
         (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
-        (["pseudonymize", "-", "--key-file", "-"], 2, "only one of ID and --key-file can be standard input"),
         (["clean", ".", "--policy", "policy.toml"], 1, "no segments in .: it must hold files such as 0000"),
     ],
 )
@@ -328,22 +327,6 @@ def test_doctor_takes_ids_without_any_other_package(monkeypatch):
     assert "a diagnosis of a file needs numpy: pip install 'msgid[arrow]'" in run("doctor", __file__)[1]
     status, out = run("doctor", V1, __file__)
     assert (status, "pass one FILE, or valid IDs" in out) == (2, True)
-
-
-def test_pseudonymize_hides_addresses_and_keeps_the_rest(tmp_path):
-    """Equal nodes stay equal, the other fields stay the same, and a short key is refused."""
-    (tmp_path / "key").write_bytes(os.urandom(32))
-    (tmp_path / "short").write_bytes(b"short")
-    lines = f"{V1}\n{V1.lower()}\n{BROKER}\n"
-    first, second, broker = map(
-        msgid.parse, run("pseudonymize", "--key-file", tmp_path / "key", "-", stdin=lines)[1].split()
-    )
-    assert first == second
-    assert (first.pid, first.seconds, first.sequence) == (8636, 38587838, 0)
-    assert (first.origin, first.node == 0x56F7E71C361B, broker.port, broker.offset) == ("random", False, 9103, 123456)
-    assert str(broker.host) != "127.0.0.1"
-    result = run("pseudonymize", "--key-file", tmp_path / "short", V1)
-    assert result == (1, "Error: key must have 16 bytes or more, got 5\n")
 
 
 def test_grouped_help_has_each_option_once_below_its_task():

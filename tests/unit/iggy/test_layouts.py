@@ -51,12 +51,6 @@ def test_poll_of_each_layout_reads_back(layout, data):
             iggy.decode_poll(wrong, layout)
 
 
-@given(st.lists(strategies.iggy_messages(), max_size=3))
-def test_poll_of_the_first_release_has_only_a_count(made):
-    response = iggy.PollResponse(None, None, made)
-    assert iggy.decode_poll(iggy.encode_poll(response, "m45"), "m45", head=4) == response
-
-
 def test_poll_of_a_server_that_was_upgraded_reads_both_layouts():
     """The records of one file follow each other in one response, each with a correct checksum."""
     made = [Message.new(b"a", id=n + 1, offset=n, timestamp=1, layout="h56-crc") for n in range(2)]

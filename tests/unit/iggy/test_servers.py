@@ -229,7 +229,7 @@ def test_poll_of_release_0_10_is_told_from_earlier_ones(vector):
 
 def test_poll_with_a_head_of_another_size_is_refused():
     """A wrong size, and fields of a head that do not belong together."""
-    with pytest.raises(ValueError, match="head must be one of 4, 16, 40, got 24"):
+    with pytest.raises(ValueError, match="head must be one of 16, 40, got 24"):
         iggy.decode_poll(bytes(24), head=24)
     with pytest.raises(msgid.TruncatedMessage, match="the head needs 40 bytes, and 16 are left"):
         iggy.decode_poll(bytes(16), head=40)
@@ -237,8 +237,8 @@ def test_poll_with_a_head_of_another_size_is_refused():
         iggy.decode_poll(bytes(24))
     with pytest.raises(msgid.TruncatedMessage, match="a count of 1 messages"):
         iggy.decode_poll(struct.pack("<IQI24x", 0, 0, 1))
-    for fields in ((1, None, []), (None, 1, []), (1, 1, [], 1), (None, None, [], 1, 1, 1), (1, 1, [], None, 1, 1)):
-        with pytest.raises(ValueError, match="a poll response must have both"):
+    for fields in ((1, 1, [], 1), (1, 1, [], None, 1, 1)):
+        with pytest.raises(ValueError, match="a poll response must have all of"):
             iggy.encode_poll(PollResponse(*fields), "m45")
 
 
