@@ -129,16 +129,6 @@ def test_receipt_of_a_batch_holds_one_id_per_message(receipt):
         msgid.parse(receipt["msgId"])
 
 
-def test_ids_of_a_broker_on_ipv6_have_its_address_and_offset():
-    """The ID has 56 digits; the client's own IDs need not."""
-    for row in BROKER_6["ids"]:
-        id = msgid.parse(row["offset_id"])
-        assert (str(id.host), id.port, id.offset) == (BROKER_6["host"], BROKER_6["port"], row["physical"])
-        assert offset_id(BROKER_6, row["physical"]) == row["offset_id"] == str(id)
-        assert msgid.parse(id.canonical) == id
-        assert str(msgid.parse(row["id"])) == row["id"]
-
-
 def known_places():
     """Return the positions in the commit log by topic, queue and offset, and the sizes of records by position."""
     places = {(row.topic, row.queue, row.queue_offset): row.physical for row in SERVER_IDS}

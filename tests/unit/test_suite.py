@@ -38,16 +38,6 @@ def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
 
 
 @pytest.mark.details
-@pytest.mark.parametrize(
-    ("reason", "option"), [("a layout without checksums", "--strict-skips"), ("needs Chromium", "-q")]
-)
-def test_a_skip_that_is_listed_or_without_the_option_is_no_fault(suite, reason, option):
-    """A list of reasons is checked only where it is asked for."""
-    suite.makepyfile(**skipping(reason))
-    assert suite.runpytest_subprocess(option).ret == pytest.ExitCode.OK
-
-
-@pytest.mark.details
 def test_a_worker_that_a_busy_machine_starts_too_late_is_started_again(suite):
     """A Spark test that fails for this reason alone runs once more, with fixtures of its own."""
     suite.makeini("[pytest]\nmarkers = spark")

@@ -253,10 +253,7 @@ def repeats(rates, seconds, starts):
 
 @pytest.mark.parametrize("processes", [2, 3, 8])
 def test_collision_risk_agrees_with_a_simulation(processes):
-    """Over random rates and durations, as many simulations repeat an ID as the formula says: within five deviations.
-
-    The fleet simulation compares the two for more processes and for years.
-    """
+    """Over random rates and durations, as many simulations repeat an ID as the formula says: within five deviations."""
     draw, expected, variance, hits = random.Random(processes), 0.0, 0.0, 0
     for _ in range(1_000):
         seconds = draw.choice([1, 2, 5, 20])

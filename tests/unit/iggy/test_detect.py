@@ -85,13 +85,6 @@ def test_file_of_an_upgraded_server_with_a_wrong_checksum_at_the_boundary_is_rea
     assert [message.checksum_ok for message in read] == [True] * 4 + [False] + [True] * 5
 
 
-def test_layout_of_a_message_without_headers_is_found_by_checksum_alone():
-    """Read as h56, an h64 message without headers is a whole message: only the checksum tells."""
-    raw = iggy.encode(iggy.Message.new(b"x" * 40, id=5, layout="h64"), "h64")
-    assert len(iggy.decode_log(raw + bytes(48), "h56-xxh3")) == 2
-    assert detect(raw).layout == "h64"
-
-
 @pytest.mark.parametrize(
     ("raw", "error", "reason"),
     [

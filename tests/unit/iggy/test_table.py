@@ -1,11 +1,10 @@
 """Iggy messages as Arrow tables: the same messages and errors as in single decoding."""
 
 import io
-import tracemalloc
 
 import pytest
 from helpers import strategies
-from helpers.iggy_frames import BROKEN, HUGE, LATE, framed, is_too_large, row, rows
+from helpers.iggy_frames import BROKEN, LATE, is_too_large, row, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,16 +80,6 @@ def test_table_of_a_malformed_message_has_the_error_and_the_rows_before(kind, ra
     assert found.table.num_rows == (offset >= 41)
     assert (found.error is None) == in_headers
     assert [message.error.offset for message in found.malformed] == [offset] * in_headers
-
-
-def test_table_of_a_message_with_a_huge_length_reserves_no_memory():
-    raws = (framed(headers_length=HUGE), framed(payload_length=HUGE))
-    iggy.decode_table(raws[0])  # imports the modules that it needs
-    tracemalloc.start()
-    for raw in raws:
-        assert iggy.decode_table(raw, "m45").error is not None
-    assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    tracemalloc.stop()
 
 
 @given(data=st.data(), layout=st.sampled_from(["m45", "previous", "h64"]), chunk=st.integers(1, 200))
