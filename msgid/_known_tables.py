@@ -145,6 +145,11 @@ JOB_TABLES: Final = (IDS, MESSAGES, OUTPUTS)
 """The tables of the jobs, in the order in which an audit looks for them."""
 
 
+def is_hidden(*names: str) -> bool:
+    """Return whether one of the folders and files of a path is hidden: Spark skips it."""
+    return any(name.startswith(".") or (name.startswith("_") and "=" not in name) for name in names)
+
+
 def beside_job_tables(files: Iterable[str]) -> str | None:
     """Return the first file of a job's output folder that is not part of its tables; None without one.
 
@@ -154,7 +159,7 @@ def beside_job_tables(files: Iterable[str]) -> str | None:
     own = {name for known in JOB_TABLES for name in (known.folder, known.aside)}
     for file in files:
         parts = file.split("/")
-        if parts[0] not in own and not any(part.startswith(("_", ".")) for part in parts):
+        if parts[0] not in own and not is_hidden(*parts):
             return file
     return None
 

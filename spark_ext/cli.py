@@ -85,8 +85,21 @@ _table_format = click.option(
 )
 
 
-_multi_line = click.option(
-    "--multi-line", is_flag=True, help="CSV and TSV: quoted cells may contain line breaks. A file is read by one task."
+def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return options of the form NAME=VALUE as a dictionary."""
+    pairs = [value.partition("=") for value in values]
+    if not all(equals for _, equals, _ in pairs):
+        raise click.BadParameter(f"must be NAME=VALUE, got {' '.join(values)}")
+    return {name: value for name, _, value in pairs}
+
+
+_options = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    callback=_pairs,
+    metavar="NAME=VALUE",
+    help="An option of Spark's reader of CSV: sep, escape, nullValue or multiLine. May be repeated.",
 )
 
 
@@ -124,9 +137,9 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 
 
 _IDS_GROUPS = {
-    "Input": ("column", "format", "multi_line"),
+    "Input": ("column", "format", "options"),
     "Output": ("output", "table_format", "overwrite", "show"),
-    "New IDs": ("assign", "source", "offset", "at", "timezone", "order_by"),
+    "New IDs": ("source", "offset", "at", "timezone"),
 }
 _MESSAGES_GROUPS = {
     "Input": ("format", "files"),
@@ -139,7 +152,7 @@ _MESSAGES_GROUPS = {
     cls=Grouped, groups=_IDS_GROUPS,
     epilog=examples("python -m spark_ext ids ids.txt --output ids-table --show 10",
              "python -m spark_ext ids orders.csv --column order_id --output orders-table",
-             "python -m spark_ext ids orders.csv --assign position --source topic --offset place --at time -o with-ids")
+             "python -m spark_ext ids orders.csv --source topic --offset place --at time -o with-ids")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; 'ids' and 'quarantine' in it are written.")
@@ -151,24 +164,18 @@ _MESSAGES_GROUPS = {
     type=click.Choice(FORMATS),
     help="The input's format.  [default: by the endings of the files; text for others]",
 )
-@_multi_line
+@_options
 @click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")
 @click.option(
-    "--assign",
-    type=click.Choice(["position", "generate", "assign"]),
-    help="Add IDs in a new column: position IDs, new IDs of the generator, or IDs by row number.",
-)
-@click.option(
     "--source",
     multiple=True,
-    help="With position: the column of the log's name. Several are joined by '/', so at most one may contain a '/'.",
+    help="Add position IDs: the column of the log's name. Several are joined by '/', so at most one may contain a '/'.",
 )
-@click.option("--offset", help="With position: the column of the offset in the log.")
-@click.option("--at", help="With position: the column of the row's time: Unix seconds, or text with a UTC offset.")
-@click.option("--timezone", help="With position: the zone of times without one.  [default: such times are malformed]")
-@click.option("--order-by", multiple=True, help="With assign: columns of a unique key, for equal IDs after a retry.")
-def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None, **options: Any) -> None:
+@click.option("--offset", help="With --source: the column of the offset in the log.")
+@click.option("--at", help="With --source: the column of the row's time: Unix seconds, or text with a UTC offset.")
+@click.option("--timezone", help="With --source: the zone of times without one.  [default: such times are malformed]")
+def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one column is added for each
@@ -178,19 +185,16 @@ def ids(input: str, output: str, overwrite: bool, show: int, assign: str | None,
     from spark_ext.jobs import ids_job as job
     from spark_ext.jobs._input import format_of
 
-    made = {name: options.pop(name) for name in ("source", "offset", "at", "timezone", "order_by")}
-    unused = [name for name, value in made.items() if value and assign is None]
-    if unused:
-        raise click.UsageError(f"--{unused[0].replace('_', '-')} needs --assign")
+    position = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
     with _one_line_errors(output):
-        assignment = job.Assignment(assign, **made) if assign else None
-        if assignment is not None:
-            assignment.check()
+        if any(position):
+            position.check()
         spark = session()
-        format = options.pop("format") or format_of(input)
-        column = options.pop("column") or ("value" if format == "text" and not assign else "id")
+        format = named.pop("format") or format_of(input)
+        added = position if any(position) else None
+        column = named.pop("column") or ("value" if format == "text" and added is None else "id")
         result = job.run(
-            spark, input, output, column=column, format=format, mode=_mode(overwrite), assign=assignment, **options
+            spark, input, output, column=column, format=format, mode=_mode(overwrite), position=added, **named
         )
         shown = job.examples(spark, output, column, show) if show else None
         if shown is not None:
@@ -271,13 +275,13 @@ _audit_format = click.option(
 
 
 @spark_ext.command(
-    cls=Grouped, groups={**AUDIT_GROUPS, "Input": ("format", "multi_line")},
+    cls=Grouped, groups={**AUDIT_GROUPS, "Input": ("format", "options")},
     epilog=examples("python -m spark_ext audit /data/messages --fail-on error --report audit.html")
 )  # fmt: skip
 @click.argument("input", callback=_in_utf8)
 @audit_options
 @_audit_format
-@_multi_line
+@_options
 def audit(
     input: str, sent: str | None, sent_column: tuple[str, ...], digests: tuple[str, str] | None, **options: Any
 ) -> None:
@@ -297,7 +301,7 @@ def audit(
         raise click.UsageError("--digests needs --sent")
     if sent_column and sent is None:
         raise click.UsageError(SENT_COLUMN_ALONE)
-    job_options = {name: options.pop(name) for name in ("format", "multi_line")}
+    job_options = {name: options.pop(name) for name in ("format", "options")}
     named = {**options, "source": options["source"] or None, "content": options["content"] or None}
     if sent is not None:
         named = compared_columns(named, sent_column)

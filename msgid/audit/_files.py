@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
-from msgid._known_tables import JOB_TABLES, beside_job_tables
+from msgid._known_tables import JOB_TABLES, beside_job_tables, is_hidden
 from msgid._validate import check_installed, is_utf8, quote
 from msgid.audit._options import columns_in
 from msgid.audit._tables import audit_table
@@ -331,7 +331,9 @@ def _parquet_files(folder: Path) -> list[str]:
     Raises:
         Unreadable: if there are not any, there are other files, or the name of one is not UTF-8.
     """
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and _is_shown(file.relative_to(folder)))
+    files = sorted(
+        file for file in folder.rglob("*") if file.is_file() and not is_hidden(*file.relative_to(folder).parts)
+    )
     if not files:
         raise Unreadable("there are not any Parquet files in it")
     for file in files:
@@ -372,7 +374,3 @@ def _read_folder(folder: Path) -> pa.Table:
     if written.aside is not None and any(aside.rglob("*.parquet")):
         table = pa.concat_tables([table, _dataset(aside).to_table()], promote_options="default")
     return table
-
-
-def _is_shown(path: Path) -> bool:
-    return not any(part.startswith(("_", ".")) for part in path.parts)

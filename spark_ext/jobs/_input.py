@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from msgid._known_tables import is_hidden
 from msgid.audit._files import Unreadable
 from msgid.audit._files import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, resolve
@@ -27,7 +28,7 @@ from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.datasource import DataSource
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 _SEPARATORS: Final = {"csv": ",", "tsv": "\t"}
-_HIDDEN: Final = re.compile(r"_[^=]*|\..*|.*\._COPYING_")
-"""The names of files and folders that Spark skips."""
 _BOOKS: Final = re.compile(r"_SUCCESS|_metadata|_common_metadata|_columns\.json|_writer\.json|\..*\.crc")
 """Files that belong to a table and do not hold rows."""
 _PATTERN: Final = re.compile(r"[*?\[{]")
@@ -137,7 +136,7 @@ def files_in(folder: str) -> list[str] | None:
 def _is_skipped(name: str, *, nested: bool = False) -> bool:
     """Check whether Spark skips a file of a folder: it is hidden, or not in the folder or in folders of values."""
     *folders, file = name.split("/")
-    if any(map(_HIDDEN.fullmatch, (*folders, file))):
+    if is_hidden(*folders, file):
         return True
     return not nested and not all("=" in folder for folder in folders)
 
@@ -154,7 +153,7 @@ def check_files(path: str, *, nested: bool = False) -> None:
     """
     names = files_in(path)
     if names is None:
-        if _HIDDEN.fullmatch(PurePath(path).name):
+        if is_hidden(PurePath(path).name):
             raise BadInput(f"cannot read {path}: Spark skips names that begin with '_' or '.'; rename the file")
         return
     skipped = [name for name in names if _is_skipped(name, nested=nested)]
@@ -185,14 +184,16 @@ def is_table(path: str) -> bool:
     return holds_table(path) or formats_in(path) == {"parquet"}
 
 
-def read_rows(spark: SparkSession, path: str, format: str | None = None, *, multi_line: bool = False) -> DataFrame:
+def read_rows(
+    spark: SparkSession, path: str, format: str | None = None, options: Mapping[str, str] | None = None
+) -> DataFrame:
     """Read the rows of a file, a folder, or a table with a log.
 
     Args:
         spark: The session.
         path: The path, or a pattern.
         format: One of `FORMATS`, or the name of a table format. Default: found by the path.
-        multi_line: Whether quoted cells of CSV may contain line breaks.
+        options: Options of Spark's reader of CSV.
 
     Raises:
         BadInput: if the files do not show the format or the columns.
@@ -201,12 +202,12 @@ def read_rows(spark: SparkSession, path: str, format: str | None = None, *, mult
     if has_log or (format in (None, "parquet") and holds_table(path)):
         return read_logged_table(spark, path, format if has_log else None)
     format = format or format_of(path)
-    if multi_line and format not in _SEPARATORS:
-        raise BadInput(f"--multi-line is for CSV and TSV, got {path} of the format {format!r}")
+    if options and format not in _SEPARATORS:
+        raise BadInput(f"--option is for CSV and TSV, got {path} of the format {format!r}")
     check_files(path)
     with settings(spark, _FOLDERS_AS_TEXT):
         if format in _SEPARATORS:
-            return _read_csv(spark, path, _SEPARATORS[format], multi_line)
+            return _read_csv(spark, path, _csv_options(_SEPARATORS[format], options or {}))
         if format == "json":
             return read_json(spark, path)
         return _read_parquet(spark, path) if format == "parquet" else _lines(spark, path)
@@ -255,21 +256,50 @@ def _read_parquet(spark: SparkSession, path: str) -> DataFrame:
         raise
 
 
-def _read_csv(spark: SparkSession, path: str, separator: str, multi_line: bool) -> DataFrame:
+class _Csv(NamedTuple):
+    """The options of Spark's reader of CSV."""
+
+    sep: str
+    escape: str = '"'
+    nullValue: str = ""
+    multiLine: str = "false"
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Parse lines as Python does, which raises an error where Spark reads an open cell to the end of its file."""
+        is_quote = self.escape == '"'
+        escape = None if is_quote else self.escape
+        return csv.reader(lines, delimiter=self.sep, escapechar=escape, doublequote=is_quote, strict=True)
+
+
+def _csv_options(separator: str, given: Mapping[str, str]) -> _Csv:
+    names = {name.lower(): name for name in _Csv._fields} | {"delimiter": "sep"}
+    unknown = [name for name in given if name.lower() not in names]
+    if unknown:
+        raise BadInput(f"--option must name one of {', '.join(_Csv._fields)}, got {unknown[0]!r}")
+    options = _Csv(**{"sep": separator, **{names[name.lower()]: value for name, value in given.items()}})
+    for name, value in (("sep", options.sep), ("escape", options.escape)):
+        if not re.fullmatch(r"[^\w\s\0]|\t", value) or (name == "sep" and value in ('"', options.escape)):
+            raise BadInput(
+                f"--option {name} must be one character that no cell begins with, such as ';', got {value!r}"
+            )
+    return options
+
+
+def _read_csv(spark: SparkSession, path: str, chosen: _Csv) -> DataFrame:
     """Read CSV or TSV files, which must have one header.
 
-    Without ``multi_line``, Spark's reader finds the lines, drops each header and compares it with the first one. Then
+    Without ``multiLine``, Spark's reader finds the lines, drops each header and compares it with the first one. Then
     `from_csv` reads each line, so that the whole line is known of every row.
     """
     lines = _lines(spark, path)
-    header, names = _header(path, lines, separator)
+    header, names = _header(path, lines, chosen)
     folders = lines.columns[1:]
     options: dict[str, Any] = {"header": True, "enforceSchema": False, "columnPruning": False}
-    quoting = {"sep": separator, "escape": '"', "columnNameOfCorruptRecord": CORRUPT}
+    quoting = {**chosen._asdict(), "columnNameOfCorruptRecord": CORRUPT}
     cells = [f"c{place}" for place in range(len(names))]
-    if multi_line:
-        _check_quotes(lines.inputFiles(), separator)
-        options |= {**quoting, "multiLine": True, "unescapedQuoteHandling": "RAISE_ERROR"}
+    if chosen.multiLine.lower() == "true":
+        _check_quotes(lines.inputFiles(), chosen)
+        options |= {**quoting, "unescapedQuoteHandling": "RAISE_ERROR"}
         read = _reader(spark).options(**options).schema(_texts(names)).csv(literal_path(path))
         parsed = read.withColumnsRenamed(dict(zip(names, cells, strict=True))).withColumn("line", F.col(CORRUPT))
         is_open = F.lit(False)
@@ -288,10 +318,10 @@ def _read_csv(spark: SparkSession, path: str, separator: str, multi_line: bool) 
         schema = ", ".join(f"{name} string" for name in (*cells, CORRUPT))
         parsed = read.select(line.alias("line"), *map(quoted_name, folders))
         parsed = parsed.withColumn("row", F.from_csv("line", schema, quoting)).select("*", "row.*")
-        is_open = _is_misquoted(F.col("line"), separator)
+        is_open = _is_misquoted(F.col("line"), chosen)
     reason = (
         F.when(~F.is_valid_utf8("line"), "the line is not UTF-8")
-        .when(is_open, "a quotation mark is not closed, or is inside a cell; --multi-line reads cells of many lines")
+        .when(is_open, "a quotation mark is not closed, or is inside a cell; multiLine=true reads cells of many lines")
         .when(F.col(CORRUPT).isNotNull(), "the line has another number of cells than the header")
     )
     return parsed.select(
@@ -306,7 +336,7 @@ def _texts(names: Iterable[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
 
 
-def _header(path: str, lines: DataFrame, separator: str) -> tuple[str, list[str]]:
+def _header(path: str, lines: DataFrame, chosen: _Csv) -> tuple[str, list[str]]:
     """Return the first line of the files, and the names of the columns in it.
 
     Raises:
@@ -319,7 +349,7 @@ def _header(path: str, lines: DataFrame, separator: str) -> tuple[str, list[str]
     if "\0" in header or "\ufffd" in header:
         raise BadInput(f"the header of {path} is not UTF-8; convert the file, such as from UTF-16")
     try:
-        cells = next(csv.reader([header], delimiter=separator, strict=True))
+        cells = next(chosen.rows([header]))
     except csv.Error as error:
         raise BadInput(f"cannot read the header of {path}: {error}, got {header!r}") from None
     names = [name or f"_c{place}" for place, name in enumerate(cells)]
@@ -337,14 +367,15 @@ def _check_names(path: str, names: Iterable[str]) -> None:
         taken[name.lower()] = name
 
 
-def _is_misquoted(line: Column, separator: str) -> Column:
+def _is_misquoted(line: Column, chosen: _Csv) -> Column:
     """Return whether a line has a cell that begins with a quotation mark and does not end with one."""
-    pairs = F.replace(line, F.lit('""'), F.lit(""))
+    separator, escape = re.escape(chosen.sep), re.escape(chosen.escape)
+    pairs = F.regexp_replace(line, f'{escape}["{escape}]', "")
     cells = F.regexp_replace(pairs, rf'(^|{separator})"[^"]*"(?={separator}|$)', "$1")
     return cells.rlike(rf'(?:^|{separator})"')
 
 
-def _check_quotes(uris: list[str], separator: str) -> None:
+def _check_quotes(uris: list[str], chosen: _Csv) -> None:
     """Check that files are UTF-8, that each of their quoted cells ends, and that all rows end alike.
 
     Spark reads a cell that is not closed to the end of its file as a valid one.
@@ -365,7 +396,7 @@ def _check_quotes(uris: list[str], separator: str) -> None:
         with files.open_input_stream(inner) as file:  # decompresses files by their endings
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             try:
-                for _ in csv.reader(told(text), delimiter=separator, strict=True):
+                for _ in chosen.rows(told(text)):
                     ends.add(last[0][len(last[0].rstrip("\r\n")) :])
             except (csv.Error, UnicodeDecodeError) as error:
                 raise BadInput(f"cannot read {path}: {error}") from None

@@ -11,6 +11,8 @@ from spark_ext.jobs._input import BadInput, check_ending, files_in, is_table, re
 from spark_ext.jobs._output import written
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_ext.auditing.spark_report import AuditReport
@@ -23,7 +25,7 @@ def run(
     *,
     format: str | None = None,
     digests: tuple[str, str] | None = None,
-    multi_line: bool = False,
+    options: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> AuditReport:
     """Return the report of a table, or of its comparison with another.
@@ -34,25 +36,27 @@ def run(
         sent: a table of the messages that were sent, with which the input is compared.
         format: one of `spark_ext.jobs._input.FORMATS`, or ``delta``. Default: found by the input.
         digests: the folders of the digests of ``sent`` and of the input.
-        multi_line: whether quoted cells of CSV may contain line breaks.
+        options: options of Spark's reader of CSV.
         columns: the arguments of `spark_ext.audit` or `spark_ext.compare`.
 
     Raises:
         BadInput: if the input does not have a column.
     """
-    df = read_input(spark, input, format, multi_line=multi_line)
+    df = read_input(spark, input, format, options=options)
     if columns.get("id") is None:
         columns["id"] = "value" if df.columns == ["value"] and not columns.get("offset") else "id"
     try:
         if sent is None:
             return audit(df, **columns)
         made = None if digests is None else (read_input(spark, digests[0]), read_input(spark, digests[1]))
-        return compare(read_input(spark, sent, multi_line=multi_line), df, digests=made, **columns)
+        return compare(read_input(spark, sent, options=options), df, digests=made, **columns)
     except ValueError as error:
         raise BadInput(str(error)) from None
 
 
-def read_input(spark: SparkSession, input: str, format: str | None = None, *, multi_line: bool = False) -> DataFrame:
+def read_input(
+    spark: SparkSession, input: str, format: str | None = None, *, options: Mapping[str, str] | None = None
+) -> DataFrame:
     """Return the rows of a table, or of the table that a job has written to its output folder."""
     for known in JOB_TABLES if format is None else ():
         rows = _table(spark, f"{input}/{known.folder}")
@@ -69,7 +73,7 @@ def read_input(spark: SparkSession, input: str, format: str | None = None, *, mu
         return rows if aside is None else rows.unionByName(aside, allowMissingColumns=True)
     if format is None:
         check_ending(input)
-    return read_rows(spark, input, format, multi_line=multi_line)
+    return read_rows(spark, input, format, options)
 
 
 def _table(spark: SparkSession, path: str) -> DataFrame | None:

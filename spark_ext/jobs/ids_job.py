@@ -1,16 +1,14 @@
 """The job ``ids``: parse the IDs in files of messages, or add IDs to their rows.
 
-Its parts can be used alone: `with_assigned_ids`, `split_malformed`, `with_id_columns`.
+Its parts can be used alone: `with_position_ids`, `split_malformed`, `with_id_columns`.
 """
 
 from __future__ import annotations
 
 import re
-from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
@@ -29,16 +27,16 @@ from spark_ext.columns._expressions import (
     quoted_name,
 )
 from spark_ext.columns._moments import within_years, zoned_moment
-from spark_ext.columns.making import assign_ids, generate_id, position_id
+from spark_ext.columns.making import position_id
 from spark_ext.columns.reading import try_parse_id
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._input import BadInput, column_of, format_of, read_rows
 from spark_ext.jobs._output import write_table, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 REASON = "reason"
 _NO_POSITION = (
@@ -70,42 +68,31 @@ class Summary(NamedTuple):
         return sum(count.rows for count in self.counts) + self.malformed
 
 
-class Assignment(NamedTuple):
-    """How to make the IDs of rows without IDs: the function, and its columns."""
+class Position(NamedTuple):
+    """The columns from which the position IDs of rows without IDs are made."""
 
-    how: str
-    source: tuple[str, ...] = ()
-    offset: str | None = None
-    at: str | None = None
-    order_by: tuple[str, ...] = ()
+    source: tuple[str, ...]
+    offset: str | None
+    at: str | None
     timezone: str | None = None
     """Time zone of times without an offset from UTC. Default: such a time is malformed."""
 
     def check(self) -> None:
         """Raise BadInput for options that do not fit together, before Spark is asked."""
-        if self.how == "position" and not (self.source and self.offset is not None and self.at is not None):
-            raise BadInput(
-                "--assign position needs --source, --offset and --at: the columns that say where a row stands"
-            )
+        if not (self.source and self.offset is not None and self.at is not None):
+            raise BadInput("position IDs need --source, --offset and --at: the columns that say where a row stands")
         _check_zone(self.timezone)
 
 
-def with_assigned_ids(df: DataFrame, column: str, assignment: Assignment) -> DataFrame:
-    """Add a column of IDs to rows without IDs.
-
-    With ``position``, the ID is NULL if the row's source, offset or time is missing or malformed.
+def with_position_ids(df: DataFrame, column: str, position: Position) -> DataFrame:
+    """Add a column of position IDs; the ID is NULL if the row's source, offset or time is missing or malformed.
 
     Raises:
         BadInput: if a column is missing or not named, or if the name is taken.
     """
-    assignment.check()
-    how, source, offset, at, order_by, timezone = assignment
+    position.check()
+    source, offset, at, timezone = position
     _refuse_names(df, [column], "--column names another for the new ids")
-    if how == "generate":
-        return df.withColumn(column, generate_id())
-    if how == "assign":
-        keys = [column_of(df, name) for name in order_by]
-        return df.transform(assign_ids, name=column, order_by=keys or None)
     assert offset is not None
     assert at is not None
     names = [_source_text(df, name) for name in source]
@@ -255,9 +242,9 @@ def run(
     column: str = "id",
     format: str | None = None,
     mode: str = "error",
-    assign: Assignment | None = None,
+    position: Position | None = None,
     table_format: str = "parquet",
-    multi_line: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Summary:
     """Read messages, write them to a table with one column per field of their IDs, and quarantine malformed rows.
 
@@ -268,15 +255,15 @@ def run(
         column: the column of IDs; ``value`` for a text file.
         format: one of `FORMATS`. Default: by the ending of the path.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        assign: how to make IDs, in the new column ``column``, for rows without IDs.
+        position: the columns of which IDs are made, in the new column ``column``, for rows without IDs.
         table_format: ``parquet`` or ``delta``: the format of the tables.
-        multi_line: whether quoted cells of CSV may contain line breaks.
+        options: options of Spark's reader of CSV.
 
     Raises:
         BadInput: if the column is missing, or the input has a column of a name that the job adds.
     """
-    rows = read_rows(spark, input, format or format_of(input), multi_line=multi_line)
-    good, malformed = _parts(rows, column, assign)
+    rows = read_rows(spark, input, format or format_of(input), options)
+    good, malformed = _parts(rows, column, position)
     if mode == "error" and written(spark, f"{output}/{IDS}") is not None:
         raise BadInput(f"{output}/{IDS} holds results already; --overwrite replaces them")
     # A file that cannot be read ends the first write. The output is complete if its second table is there.
@@ -285,11 +272,11 @@ def run(
     return summary(spark, output, column)
 
 
-def _parts(df: DataFrame, column: str, assign: Assignment | None) -> tuple[DataFrame, DataFrame]:
-    if assign is None:
+def _parts(df: DataFrame, column: str, position: Position | None) -> tuple[DataFrame, DataFrame]:
+    if position is None:
         good, malformed = split_malformed(df, column)
     else:
-        df = with_assigned_ids(df, column, assign)
+        df = with_position_ids(df, column, position)
         good, malformed = _split(df, F.when(df[quoted_name(column)].isNull(), F.lit(_NO_POSITION)))
     return with_id_columns(good, column), malformed
 
@@ -309,16 +296,7 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
 
 
 def examples(spark: SparkSession, output: str, column: str, rows: int) -> DataFrame | None:
-    """Return some of the written rows, equally many of each kind of ID; None if the table is empty."""
-    rows_written = written(spark, f"{output}/{IDS}")
-    kinds = sorted({count.kind for count in summary(spark, output, column).counts}, key=list[str](layout.KINDS).index)
-    if rows_written is None or not kinds:
-        return None
+    """Return some of the written rows; None if the table is empty."""
     names = [column, *(f"{column}_{name}" for name in ("kind", "time", "mac", "host", "pid", "offset", "sequence"))]
-    shown = rows_written.select(*(quoted_name(name) for name in names))
-    shares = [rows // len(kinds) + (place < rows % len(kinds)) for place in range(len(kinds))]
-    parts = [
-        shown.where(F.col(quoted_name(f"{column}_kind")) == kind).limit(share)
-        for kind, share in zip(kinds, shares, strict=True)
-    ]
-    return reduce(DataFrame.union, parts)
+    table = written(spark, f"{output}/{IDS}")
+    return None if table is None else table.select(*map(quoted_name, names)).limit(rows)

@@ -134,7 +134,7 @@ def deduplicate(
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
     sorted_by = [named_column(df, item) if isinstance(item, str) else None for item in order]
     id = required_column(df, "`id`", id)
-    check_ids("`id`", id, df.schema[df.columns.index(id)].dataType)
+    check_ids("`id`", id, df.schema[id].dataType)
     timestamp = timestamp if timestamp is None else required_column(df, "`timestamp`", timestamp)
     bound = _checked_window(df, timestamp, within, buckets)
     if content is None:
@@ -245,7 +245,7 @@ def _checked_window(df: DataFrame, timestamp: str | None, within: object, bucket
         raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {quote(buckets)}")
     bound = None if within is None else micros_in("within", within)
     if timestamp is not None:
-        type = df.schema[df.columns.index(timestamp)].dataType
+        type = df.schema[timestamp].dataType
         is_local = isinstance(type, TimestampNTZType)
         if not isinstance(type, TimestampType) and not (is_local and not df.isStreaming):
             cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""

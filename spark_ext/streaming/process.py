@@ -153,7 +153,7 @@ def process(
     if buckets > MAX_BUCKETS:
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
-    key_type = df.schema[df.columns.index(key)].dataType
+    key_type = df.schema[key].dataType
     if isinstance(key_type, _NO_KEY) or type_named(key_type, "variant"):
         raise ValueError(
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "

@@ -25,10 +25,11 @@ def test_input_that_is_not_utf_8_is_refused(command):
     assert r"a path must be UTF-8, got 'M\udce4rz.csv'" in done.output
 
 
-POSITION = ["--assign", "position", "--source", "s", "--offset", "o", "--at", "t"]
+POSITION = ["--source", "s", "--offset", "o", "--at", "t"]
 WRONG_OPTIONS = [
-    (["ids", "in.csv", "-o", "o", "--assign", "position", "--source", "s"], "needs --source, --offset and --at"),
-    (["ids", "in.csv", "-o", "o", "--offset", "offset"], "--offset needs --assign"),
+    (["ids", "in.csv", "-o", "o", "--source", "s"], "need --source, --offset and --at"),
+    (["ids", "in.csv", "-o", "o", "--timezone", "UTC"], "need --source, --offset and --at"),
+    (["ids", "in.csv", "-o", "o", "--option", "sep"], "must be NAME=VALUE, got sep"),
     (
         ["ids", "in.csv", "-o", "o", *POSITION, "--timezone", "Mars/Olympus"],
         "--timezone must be a time zone, such as Europe/Berlin or +02:00, got 'Mars/Olympus'",

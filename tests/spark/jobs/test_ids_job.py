@@ -184,9 +184,9 @@ def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path, se
     """The source joins the columns with ``/``. An offset is an integer, a time has a zone; nothing else is guessed."""
     lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
     (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
-    assign = job.Assignment("position", ("topic", "partition"), "offset", "at")
+    position = job.Position(("topic", "partition"), "offset", "at")
     with settings(spark, session):
-        summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), assign=assign)
+        summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), position=position)
     assert summary == job.Summary([job.Count("v1", "position", 3)], len(POSITIONS) - 3)
     assert {row.offset: row.id for row in good(spark, tmp_path / "out")} == {
         n: str(msgid.position_id("orders/1", int(n), 1_795_219_200)) for n in ("7", "8", "008")
@@ -214,7 +214,7 @@ def test_ids_job_with_positions_of_another_type_is_refused(spark, column, type, 
     types = {"topic": "string", "offset": "bigint", "at": "bigint", column: type}
     df = spark.createDataFrame([], ", ".join(f"{name} {type}" for name, type in types.items()))
     with pytest.raises(BadInput, match=says):
-        job.with_assigned_ids(df, "id", job.Assignment("position", ("topic",), "offset", "at"))
+        job.with_position_ids(df, "id", job.Position(("topic",), "offset", "at"))
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "TIMESTAMP_NTZ"])
@@ -234,24 +234,6 @@ def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
     assert micros == [at and round(at.timestamp() * 1_000_000) for at in moments.values()]
     with pytest.raises(BadInput, match="--timezone must be a time zone"):
         job.moment_in(df, "at", "Mars/Olympus")
-
-
-@pytest.mark.parametrize(
-    ("how", "origin"),
-    [("assign", ("assigned",)), pytest.param("generate", ("mac", "random"), marks=pytest.mark.details)],
-)
-def test_ids_job_with_new_ids_gives_each_row_one(spark, tmp_path, how, origin):
-    """Each row gets a different new ID."""
-    (tmp_path / "in.csv").write_text("key\n" + "".join(f"{n}\n" for n in range(50)))
-    assign = job.Assignment(how, order_by=("key",))
-    summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), column="message_id", assign=assign)
-    assert summary.rows == 50
-    assert summary.counts[0].origin in origin
-    rows = good(spark, tmp_path / "out")
-    assert len({row.message_id for row in rows}) == 50
-    if how == "assign":
-        ids = [row.message_id for row in sorted(rows, key=lambda row: row.key)]
-        assert ids == sorted(ids)
 
 
 def command(*arguments, **environment):
@@ -282,7 +264,6 @@ def test_command_line_of_ids_prints_the_summary(connect, tmp_path):
     ]
     shown = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out", "--overwrite", "--show", 4)
     assert re.search(r"^\|id +\|id_kind +\|id_time", shown.stdout, re.MULTILINE)
-    assert [kind in shown.stdout for kind in ("|v1 ", "|v0-broker-offset")] == [True, True]  # rows of each kind
     again = command("ids", vectors.REAL_IDS_FILE, "--output", tmp_path / "out")
     assert again.returncode == 1
     assert again.stderr.splitlines()[-1] == f"Error: {tmp_path}/out holds results already; --overwrite replaces them"

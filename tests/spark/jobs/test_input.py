@@ -14,9 +14,10 @@ from spark_ext.jobs._input import BadInput, InputWarning, format_of, read_json, 
 pytestmark = pytest.mark.spark
 
 ID = "0156F7E71C361B21BC024CCDBE00000000"
-QUOTE = "a quotation mark is not closed, or is inside a cell; --multi-line reads cells of many lines"
+QUOTE = "a quotation mark is not closed, or is inside a cell; multiLine=true reads cells of many lines"
 CELLS = "the line has another number of cells than the header"
 UTF_8 = "the line is not UTF-8"
+MANY_LINES = {"multiLine": "true"}
 CSV_LINES = [
     (b"1,x", ("1", "x"), None),
     (b'2,"a""b"', ("2", 'a"b'), None),
@@ -89,6 +90,37 @@ def test_each_line_of_csv_is_a_row_with_its_cells_or_its_text(spark, tmp_path, e
     check_lines(read_rows(spark, path), lines)
 
 
+OPTIONS = [
+    ({"delimiter": ";", "nullValue": "NA"}, 'id;n\n1;"a;b"\n2;NA\n3;"open\n', [("1", "a;b"), ("2", None), None]),
+    ({"SEP": "|"}, "id|n\n1|a,b\n2|a|b\n", [("1", "a,b"), None]),
+    ({"sep": "^"}, 'id^n\n1^"a^b"\n2^"x"y"\n', [("1", "a^b"), None]),
+    ({"escape": "\\"}, 'id,n\n1,"say \\"hi\\", he"\n2,"a\\\\"\n3,"a\\"\n', [("1", 'say "hi", he'), ("2", "a\\"), None]),
+]
+
+
+@pytest.mark.parametrize(("options", "content", "rows"), OPTIONS)
+@pytest.mark.parametrize("lines", ["false", "true"])
+def test_options_of_csv_mean_what_they_mean_to_spark(spark, tmp_path, options, content, rows, lines):
+    """A malformed row is kept whole. Cells of many lines with an open one are refused."""
+    path = put(tmp_path / "in.csv", content)
+    options = {**options, "multiLine": lines}
+    if lines == "true" and None in rows and '"' in content:
+        with pytest.raises(BadInput, match=r"unexpected end of data|expected after"):
+            read_rows(spark, path, None, options)
+        return
+    found = [None if row[CORRUPT] else (row.id, row.n) for row in read_rows(spark, path, None, options).collect()]
+    assert found == rows
+
+
+def test_text_that_spark_has_written_is_read_as_it_was(spark, tmp_path):
+    """Spark's CSV has a backslash before a quotation mark, and before a backslash at the end of a cell."""
+    rows = [("1", 'say "hi", he'), ("2", "back\\slash"), ("3", "end\\"), ("4", '\\"'), ("5", '"')]
+    df = spark.createDataFrame(rows, "id string, n string")
+    df.coalesce(1).write.option("header", True).csv(str(tmp_path / "in"))
+    read = read_rows(spark, str(tmp_path / "in"), "csv", {"escape": "\\"})
+    assert [tuple(row) for row in read.orderBy("id").collect()] == [(*row, None, None) for row in rows]
+
+
 def test_each_line_of_json_is_a_row_with_its_values_or_its_text(spark, tmp_path):
     """Values stay text: no type is guessed. Lines that Spark reads only in part are kept whole."""
     path = put(tmp_path / "in.json", b"\xef\xbb\xbf" + b"\n \n".join(line for line, _, _ in JSON_LINES))
@@ -114,7 +146,7 @@ def test_multi_line_csv_reads_cells_with_line_breaks(spark, tmp_path, end):
     """Rows with another number of cells are still malformed; the marker of the file's start is left out."""
     rows = ["\ufeffid,n", '1,"a', 'b"', '2,"x""y"', "3", '4,5"']
     path = put(tmp_path / "in.csv", end.join(rows) + end)
-    found = [tuple(row) for row in read_rows(spark, path, multi_line=True).collect()]
+    found = [tuple(row) for row in read_rows(spark, path, options=MANY_LINES).collect()]
     assert found == [
         ("1", "a\nb", None, None),
         ("2", 'x"y', None, None),
@@ -124,34 +156,37 @@ def test_multi_line_csv_reads_cells_with_line_breaks(spark, tmp_path, end):
 
 
 REFUSED = {
-    "open cell": ("in.csv", b'id,n\n1,"a\n2,b\n', "unexpected end of data", True),
-    "two open cells": ("in.csv", b'id,n\n1,"a\n2,"b\n3,c\n', "expected after", True),
-    "ends": ("in.csv", b"id,n\n1,a\r\n2,b\n", "its rows must end alike", True),
-    "bytes": ("in.csv", b"id,n\n1,\xff\n", "can't decode byte 0xff", True),
-    "multi-line text": ("in.txt", b"a\n", "--multi-line is for CSV and TSV", True),
-    "no header": ("in.csv", b"", "a file with a header is missing", False),
-    "utf-16": ("in.csv", "id,n\n1,a\n".encode("utf-16"), "is not UTF-8; convert the file", False),
-    "open header": ("in.csv", b'"id,n\n1,a\n', "cannot read the header of", False),
-    "two names": ("in.csv", b"id,ID\n1,a\n", "columns of one name, 'id' and 'ID'", False),
-    "name of a folder": ("id=7/in.csv", b"id,n\n1,a\n", "columns of one name", False),
-    "own name": ("in.csv", b"id,_Corrupt_Record\n1,a\n", "has a column '_Corrupt_Record' already; rename it", False),
-    "no object": ("in.json", b"[1]\n", "a line with a JSON object is missing", False),
-    "keys": ("in.json", b'{"id": 1}\n{"a": 1, "b": 2, "c": 3}\n', "more than 3 different keys", False),
-    "own key": ("in.json", b'{"_corrupt_record": 1}\n', "has a column '_corrupt_record' already", False),
-    "hidden": ("_in.csv", b"id,n\n1,a\n", "Spark skips names that begin with", False),
-    "no file": ("in.parquet/_SUCCESS", b"", "a Parquet file that shows the columns is missing", False),
+    "open cell": ("in.csv", b'id,n\n1,"a\n2,b\n', "unexpected end of data", MANY_LINES),
+    "two open cells": ("in.csv", b'id,n\n1,"a\n2,"b\n3,c\n', "expected after", MANY_LINES),
+    "ends": ("in.csv", b"id,n\n1,a\r\n2,b\n", "its rows must end alike", MANY_LINES),
+    "bytes": ("in.csv", b"id,n\n1,\xff\n", "can't decode byte 0xff", MANY_LINES),
+    "option of text": ("in.txt", b"a\n", "--option is for CSV and TSV", MANY_LINES),
+    "unknown option": ("in.csv", b"id,n\n", "--option must name one of sep, escape, nullValue", {"header": "false"}),
+    "long separator": ("in.csv", b"id,n\n", "--option sep must be one character", {"delimiter": "||"}),
+    "letter": ("in.csv", b"id,n\n", "--option escape must be one character", {"escape": "e"}),
+    "no header": ("in.csv", b"", "a file with a header is missing", {}),
+    "utf-16": ("in.csv", "id,n\n1,a\n".encode("utf-16"), "is not UTF-8; convert the file", {}),
+    "open header": ("in.csv", b'"id,n\n1,a\n', "cannot read the header of", {}),
+    "two names": ("in.csv", b"id,ID\n1,a\n", "columns of one name, 'id' and 'ID'", {}),
+    "name of a folder": ("id=7/in.csv", b"id,n\n1,a\n", "columns of one name", {}),
+    "own name": ("in.csv", b"id,_Corrupt_Record\n1,a\n", "has a column '_Corrupt_Record' already; rename it", {}),
+    "no object": ("in.json", b"[1]\n", "a line with a JSON object is missing", {}),
+    "keys": ("in.json", b'{"id": 1}\n{"a": 1, "b": 2, "c": 3}\n', "more than 3 different keys", {}),
+    "own key": ("in.json", b'{"_corrupt_record": 1}\n', "has a column '_corrupt_record' already", {}),
+    "hidden": ("_in.csv", b"id,n\n1,a\n", "Spark skips names that begin with", {}),
+    "no file": ("in.parquet/_SUCCESS", b"", "a Parquet file that shows the columns is missing", {}),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_input_that_would_lose_rows_is_refused(spark, tmp_path, monkeypatch, case):
     """The error is one line that names the file; Spark would read most of these files without an error."""
-    name, content, says, multi_line = REFUSED[case]
+    name, content, says, options = REFUSED[case]
     monkeypatch.setattr(_input, "_MOST_KEYS", 3)
     path = put(tmp_path / "in" / name, content)
     path = path.removesuffix("/_SUCCESS") if name.startswith(("_in", "in.")) else str(tmp_path / "in")
     with pytest.raises(BadInput) as raised:
-        read_rows(spark, path, "csv" if "id=7" in name else None, multi_line=multi_line)
+        read_rows(spark, path, "csv" if "id=7" in name else None, options)
     assert says in str(raised.value)
     assert "\n" not in str(raised.value).replace(repr(content.decode("latin-1")), "")
 

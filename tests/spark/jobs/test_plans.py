@@ -26,5 +26,5 @@ def test_plan_of_the_ids_job_with_positions_reads_each_column_once(spark, size):
     """The expression that reads a time from text is long, and `position_id` uses its argument 24 times."""
     rows = spark.createDataFrame([("a", "1", "2", 1, 2)], "source string, offset string, at string, o int, t int")
     once = size(rows.select(spark_ext.position_id("source", "o", "t")))
-    ids = job.with_assigned_ids(rows, "id", job.Assignment("position", ("source",), "offset", "at"))
+    ids = job.with_position_ids(rows, "id", job.Position(("source",), "offset", "at"))
     assert size(ids) < 2 * once
