@@ -255,7 +255,7 @@ def run(
         column: the column of IDs; ``value`` for a text file.
         format: one of `FORMATS`. Default: by the ending of the path.
         mode: Spark's save mode, ``error`` or ``overwrite``.
-        position: the columns of which IDs are made, in the new column ``column``, for rows without IDs.
+        position: the columns that position IDs are made from, in the new column ``column``.
         table_format: ``parquet`` or ``delta``: the format of the tables.
         options: options of Spark's reader of CSV.
 
