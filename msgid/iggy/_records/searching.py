@@ -139,15 +139,11 @@ def detect(
     failures = {"previous": "a layout without checksums is never found, only asked for"}
     fitting: list[str] = []
     needs: list[int] = []
-    cut, missing = False, None
+    cut = False
     for layout, facts in LAYOUTS.items():
         if not facts.checksum or (poll and facts.code == BATCH24):
             continue
-        try:
-            tried = probe(data, facts, known, first_offset, limit)
-        except ImportError as error:  # no XXH3: it does not matter if another layout fits
-            missing = error
-            continue
+        tried = probe(data, facts, known, first_offset, limit)
         if tried.reason is None:
             fitting.append(layout)
             continue
@@ -159,8 +155,6 @@ def detect(
     if fitting:
         also = dict.fromkeys(fitting, "fits as well as another layout")
         return Detection(None, {**failures, **also})
-    if missing is not None:
-        raise missing
     return Detection(None, failures, min(needs, default=0), cut)
 
 
