@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
     from spark_ext.columns._expressions import ColumnOrName
@@ -184,13 +185,14 @@ def deduplicate(
     return counted.where(F.col(quoted_name(name)) != LATE)
 
 
-def rows_too_late(query: StreamingQuery) -> int:
+def rows_too_late(query: StreamingQuery | StreamingQueryProgress) -> int:
     """Return the number of rows of a stream that were too late to be labelled, in the progress that Spark keeps.
 
     Parameters
     ----------
-    query : StreamingQuery
-        Query that reads what `deduplicate` returned.
+    query : StreamingQuery or StreamingQueryProgress
+        Query that reads what `deduplicate` returned, or the progress that a `StreamingQueryListener` gets of one
+        micro-batch.
 
     Returns
     -------
@@ -204,14 +206,17 @@ def rows_too_late(query: StreamingQuery) -> int:
     >>> query.awaitTermination(60), rows_too_late(query)
     (True, 0)
     """
-    if not hasattr(query, "recentProgress"):
+    reports = getattr(query, "recentProgress", [query])
+    if not all(hasattr(progress, "observedMetrics") for progress in reports):
         raise TypeError(f"query must be a StreamingQuery, which `start` returns, got {quote(query)}")
-    return sum(
-        int(metric["rows"])
-        for progress in query.recentProgress
-        for metric_name, metric in (progress["observedMetrics"] or {}).items()
+    metrics = [
+        metric
+        for progress in reports
+        for metric_name, metric in (progress.observedMetrics or {}).items()
         if metric_name.startswith(LATE_METRIC)
-    )
+    ]
+    # Through Spark Connect, the values of a metric are in a list beside their schema.
+    return sum(int(metric["values"][0] if "values" in metric else metric["rows"]) for metric in metrics)
 
 
 def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Column], name: str) -> DataFrame:

@@ -4,15 +4,18 @@ import json
 import os
 from collections import Counter
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from helpers.streams import run_to_end
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 import spark_ext as ids
+from spark_ext.streaming.deduplicate import LATE_METRIC
 
 pytestmark = pytest.mark.spark
 
@@ -119,6 +122,15 @@ stream_rows = st.one_of(
 phases = st.lists(
     st.lists(st.lists(stream_rows, min_size=1, max_size=15), min_size=1, max_size=4), min_size=1, max_size=2
 )
+
+
+def test_late_rows_are_counted_in_each_form_of_a_progress():
+    """A query has several; a listener gets one. Spark Connect has the values of a metric beside their schema."""
+    name = f"{LATE_METRIC} 1"
+    classic = SimpleNamespace(observedMetrics={name: Row(rows=2), "other": Row(rows=7)})
+    connect = SimpleNamespace(observedMetrics={name: Row(values=[3], schema={})})
+    query = SimpleNamespace(recentProgress=[classic, connect, SimpleNamespace(observedMetrics=None)])
+    assert [ids.rows_too_late(each) for each in (classic, connect, query)] == [2, 3, 5]
 
 
 # A stream takes seconds, so there are few examples, and a failing one is not made smaller.
