@@ -148,7 +148,7 @@ def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_decimal(column.type):  # small decimals have no dictionary
+    if pa.types.is_decimal(column.type):  # Arrow does not encode small decimals
         return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole)
     if pa.types.is_null(column.type):
         return _each(column, _whole)
@@ -229,6 +229,15 @@ def named_by_error(name: str, kind: object) -> ValueError:
     )
 
 
+def sorted_places(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return for each row the place of its value in the sorted list of the values, and the list; NULL is -1."""
+    import numpy as np
+
+    codes, values = _factorized(column)
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return np.append(np.argsort(order), -1).astype(np.int64)[codes], [values[one] for one in order]
+
+
 def sources(
     columns: list[pa.ChunkedArray], life: pa.ChunkedArray | None, count: int, prefix: str
 ) -> tuple[NDArray[np.int64], list[str]]:
@@ -249,9 +258,7 @@ def sources(
     if life is not None:
         suffix = pc.fill_null(pc.binary_join_element_wise(at, _texts(life), none), "")
         name = pc.binary_join_element_wise(name, suffix, none)
-    codes, names = _factorized(name)
-    order = sorted(range(len(names)), key=names.__getitem__)
-    return np.append(np.argsort(order), -1).astype(np.int64)[codes], [names[one] for one in order]
+    return sorted_places(name)
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -174,7 +174,7 @@ def offset_of(columns: Columns) -> str:
     """Return the column of offsets.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if the table does not have offsets.
     """
     if columns.offset is None:
         raise ValueError("a digest needs offsets: compare IDs alone without digests")

@@ -47,8 +47,8 @@ class LogRows(NamedTuple):
 class Messages(NamedTuple):
     """Messages of logs, one row per log and offset, in this order.
 
-    ``rows`` counts their rows and ``contents`` their different contents. ``landed_after`` is the least landing in later
-    blocks, ``timestamp_before`` the last timestamp in earlier ones.
+    ``rows`` counts their rows and ``contents`` their different contents. If the messages are not those of whole logs,
+    ``landed_after`` is the least landing in later blocks, and ``timestamp_before`` the last timestamp in earlier ones.
     """
 
     log: NDArray[np.int64]
@@ -59,8 +59,8 @@ class Messages(NamedTuple):
     landed: NDArray[np.int64]
     first_time: NDArray[np.int64]
     last_time: NDArray[np.int64]
-    landed_after: NDArray[np.int64]
-    timestamp_before: NDArray[np.int64]
+    landed_after: NDArray[np.int64] | None = None
+    timestamp_before: NDArray[np.int64] | None = None
 
 
 class Blocks(NamedTuple):
@@ -153,38 +153,10 @@ def messages_of(rows: LogRows) -> Messages:
             return np.full(len(first), NEVER)
         return np.minimum.reduceat(np.where(moments[1], sign * moments[0], NEVER), first)
 
-    log, offset, timestamp, landed = rows.log[first], rows.offset[first], least(rows.timestamp), least(rows.landed)
-    blocks = starts_of(log, offset >> BLOCK_SHIFT)
-    after, before = ends_of(
-        log[blocks], np.minimum.reduceat(landed, np.flatnonzero(blocks)), _last_of_group(timestamp, blocks)
-    )
-    of_block = np.cumsum(blocks) - 1
     return Messages(
-        log, offset, np.diff(np.append(first, len(order))), contents, timestamp, landed, least(rows.shown),
-        -least(rows.shown, -1), after[of_block], before[of_block],
+        rows.log[first], rows.offset[first], np.diff(np.append(first, len(order))), contents, least(rows.timestamp),
+        least(rows.landed), least(rows.shown), -least(rows.shown, -1),
     )  # fmt: skip
-
-
-def _last_of_group(values: NDArray[np.int64], starts: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the last known value of each group."""
-    import numpy as np
-
-    ends = np.append(np.flatnonzero(starts)[1:], len(values))
-    known = np.maximum.accumulate(np.where(values != NEVER, np.arange(len(values)), -1))[ends - 1]
-    return np.where(known >= np.flatnonzero(starts), values[known], NEVER)
-
-
-def ends_of(
-    log: NDArray[np.int64], landed: NDArray[np.int64], timestamp: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each block the least landing of the later blocks of its log, and the last timestamp of the earlier.
-
-    Args:
-        log: The logs of blocks, ordered by log and block.
-        landed: The least landing of each block, or `NEVER`.
-        timestamp: The last timestamp of each block, or `NEVER`.
-    """
-    return _least_after(log, landed), _last_before(log, timestamp)
 
 
 def _least_after(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -222,9 +194,11 @@ def blocks_of(messages: Messages) -> Blocks:
     log, offset = messages.log, messages.offset
     starts = starts_of(log, offset >> BLOCK_SHIFT)
     first, of_block = np.flatnonzero(starts), np.cumsum(starts) - 1
-    after = np.minimum(_least_after(of_block, messages.landed), messages.landed_after)
-    before = _last_before(of_block, messages.timestamp)
-    before = np.where(before == NEVER, messages.timestamp_before, before)
+    group = log if messages.landed_after is None else of_block
+    after, before = _least_after(group, messages.landed), _last_before(group, messages.timestamp)
+    if messages.landed_after is not None and messages.timestamp_before is not None:
+        after = np.minimum(after, messages.landed_after)
+        before = np.where(before == NEVER, messages.timestamp_before, before)
     is_late = (messages.landed != NEVER) & (after < messages.landed)
     is_back = (messages.timestamp != NEVER) & (before != NEVER) & (messages.timestamp < before)
     lag, back = np.where(is_late, messages.landed - after, 0), np.where(is_back, before - messages.timestamp, 0)

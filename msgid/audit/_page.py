@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,46 +38,37 @@ _TABLES: Final = (
 )
 
 
-class Content(NamedTuple):
-    """The content of a page: the summary, up to when the table is complete, the notes, and the lists."""
-
-    summary: str
-    complete: str | None
-    notes: list[str]
-    lists: dict[str, list[Any]]
-
-
 @cache
 def _asset(name: str) -> str:
     """Return the text of a file beside this module."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def page(content: Content) -> str:
-    """Return a report as one HTML page."""
+def page(report: Any) -> str:
+    """Return a `msgid.audit.Report` as one HTML page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Audit of message IDs</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f'</head><body class="msgid-audit-page">{fragment(content)}<script>{_asset("page.js")}</script></body></html>\n'
+        f'</head><body class="msgid-audit-page">{fragment(report)}<script>{_asset("page.js")}</script></body></html>\n'
     )
 
 
-def fragment(content: Content) -> str:
+def fragment(report: Any) -> str:
     """Return a report as a part of a page, without the script that sorts its tables."""
-    lists = content.lists
     charts = [
-        _section("Findings", "bars", bars(lists["findings"])),
-        _section("Meaning of the findings", "meanings", _meanings(lists["findings"])),
-        _section("Offsets of each log, gaps marked", "timelines", timelines(lists["logs"], lists["gaps"])),
+        _section("Findings", "bars", bars(report.findings)),
+        _section("Meaning of the findings", "meanings", _meanings(report.findings)),
+        _section("Offsets of each log, gaps marked", "timelines", timelines(report.logs, report.gaps)),
     ]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
-    tables = "".join(_table(lists, *table) for table in _TABLES)
-    complete = f"<p>{content.complete[:1].upper()}{content.complete[1:]}.</p>" if content.complete else ""
+    tables = "".join(_table(getattr(report, name), name, *texts) for name, *texts in _TABLES)
+    line = report.completeness
+    complete = f"<p>{line[:1].upper()}{line[1:]}.</p>" if line else ""
     return (
         f'<style>{_asset("page.css")}</style><main class="msgid-audit"><h1>Audit of message IDs</h1>'
-        f"<p>{content.summary}</p>"
+        f"<p>{report.summary}</p>"
         f"{complete}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"
     )
 
@@ -93,8 +84,7 @@ def _meanings(findings: list[Finding]) -> str:
     return f"<dl>{items}</dl>" if items else ""
 
 
-def _table(lists: dict[str, list[Any]], name: str, title: str, caption: str) -> str:
-    rows = lists[name]
+def _table(rows: list[Any], name: str, title: str, caption: str) -> str:
     if not rows:
         return ""
     fields = [field for field in rows[0]._fields if field != "meaning"]

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
-    from msgid.audit._page import Content
     from msgid.audit.definitions import Severity
     from msgid.audit.facts import Difference, Facts
 
@@ -232,7 +231,7 @@ class Report:
         return None
 
     def __str__(self) -> str:
-        until = [] if self.complete_until is None else [_complete(self.complete_until)]
+        until = filter(None, [self.completeness])
         wrong = [f"malformed_ids: {_WRONG_COLUMN}" for one in self.findings if one.meaning == _WRONG_COLUMN]
         return "\n".join((self.summary, *_laid_out(self.findings), *wrong, *until, *_unchecked_line(self.not_checked)))
 
@@ -280,7 +279,7 @@ class Report:
         >>> [line for line in text.splitlines() if "missing_ids" in line]
         ['msgid_audit_messages{check="missing_ids",severity="warning"} 1']
         """
-        return _metrics(self.findings, self.not_checked, self.rows, self.unplaced, self.sent, self.complete_until)
+        return _metrics(self)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if a path is given.
@@ -290,7 +289,7 @@ class Report:
         """
         from msgid.audit._page import page
 
-        text = page(self._content())
+        text = page(self)
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -300,13 +299,13 @@ class Report:
         """Return the charts and tables as a part of a page, for notebooks."""
         from msgid.audit._page import fragment
 
-        return fragment(self._content())
+        return fragment(self)
 
-    def _content(self) -> Content:
-        from msgid.audit._page import Content
-
-        until = None if self.complete_until is None else _complete(self.complete_until)
-        return Content(self.summary, until, self.notes, {name: getattr(self, name) for name in _LISTS})
+    @property
+    def completeness(self) -> str | None:
+        """The time up to which the table is complete, as a line; None if it is not known."""
+        until = self.complete_until
+        return None if until is None else f"complete: each message before {until.isoformat()} has landed"
 
 
 def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
@@ -567,25 +566,14 @@ def _laid_out(findings: list[Finding]) -> list[str]:
     ]
 
 
-def _complete(until: datetime) -> str:
-    return f"complete: each message before {until.isoformat()} has landed"
-
-
-def _metrics(
-    findings: Sequence[Finding],
-    not_checked: Sequence[NotChecked],
-    rows: int,
-    unplaced: int,
-    sent: int | None,
-    complete_until: datetime | None,
-) -> str:
-    """Return the metrics of a report, with the end mark of OpenMetrics; the arguments are attributes of the report."""
+def _metrics(report: Report) -> str:
+    """Return the metrics of a report, with the end mark of OpenMetrics."""
     found: Counter[tuple[str, str]] = Counter()
-    for one in findings:
+    for one in report.findings:
         found[one.check, one.severity] += one.count
-    left_out = {one.check for one in not_checked}
+    left_out = {one.check for one in report.not_checked}
     seen = {check for check, _ in found}
-    made = _OF_TWO_SIDES if sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
+    made = _OF_TWO_SIDES if report.sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
     for check in made:
         if check not in left_out and check not in seen:
             found[check, CHECKS[check].severity] = 0
@@ -596,14 +584,14 @@ def _metrics(
     ]
     lines = [
         *_gauge("msgid_audit_messages", "Messages, IDs or numbers that a check found.", messages),
-        *_gauge("msgid_audit_rows", "Rows of the table.", [("", rows)]),
-        *_gauge("msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", unplaced)]),
+        *_gauge("msgid_audit_rows", "Rows of the table.", [("", report.rows)]),
+        *_gauge("msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", report.unplaced)]),
     ]
-    if sent is not None:
-        lines += _gauge("msgid_audit_sent_rows", "Messages that were sent.", [("", sent)])
-    if complete_until is not None:
+    if report.sent is not None:
+        lines += _gauge("msgid_audit_sent_rows", "Messages that were sent.", [("", report.sent)])
+    if report.complete_until is not None:
         name, help = "msgid_audit_complete_until_seconds", "Unix time before which all sent messages have landed."
-        lines += _gauge(name, help, [("", complete_until.timestamp())], unit="seconds")
+        lines += _gauge(name, help, [("", report.complete_until.timestamp())], unit="seconds")
     return "\n".join((*lines, "# EOF", ""))
 
 

@@ -45,7 +45,7 @@ def generator_facts(words: DataFrame, rules: Rules) -> Facts:
 
 
 def _spans_and_words(words: DataFrame) -> DataFrame:
-    """Return the spans of blocks in which a second has all numbers, and the words of others; a span has no mask."""
+    """Return the spans of seconds that have all numbers of a block, and the words of others; a span has the mask 0."""
     word, mask = F.col("word"), F.col("mask")
     keys = ["node", "pid", "block", "seconds"]
     words = words.withColumn("block", block_of(word))

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from msgid.audit._columns import sorted_places
 from msgid.audit._logs import Blocks
 from spark_ext._shipping import shipped
-from spark_ext.auditing._values import in_tasks, keep
+from spark_ext.auditing._values import in_tasks, keep, placed_columns
 from spark_ext.auditing.summaries import (
     bit_of,
     bits_in,
     block_of,
     highest,
     is_short,
-    log_summary,
     lowest,
     positions,
     word_of,
@@ -40,9 +41,6 @@ TASK_ROWS: Final = {"blocks": 100_000, "messages": 500_000, "offsets": 5_000_000
 _ROW: Final = ("source", *Blocks._fields[1:])
 _BLOCKS: Final = ", ".join(["source string", *(f"{name} bigint" for name in _ROW[1:])])
 _RANGES: Final = "source string, low bigint, high bigint, messages bigint"
-_ENDS: Final = "source string, block bigint, landed_after bigint, timestamp_before bigint"
-
-
 _HOLES: Final = -1
 
 
@@ -95,25 +93,15 @@ def _blocks_of_messages(messages: DataFrame) -> DataFrame:
     ends = messages.groupBy("source", "block").agg(
         F.max_by("timestamp", dated).alias("timestamp"), F.min("landed").alias("landed")
     )
-    tasks = F.lit(messages.count() // TASK_ROWS["messages"] + 1)
-    ends = ends.groupBy(F.pmod(F.hash("source"), tasks)).applyInArrow(shipped(_ends), _ENDS)
-    task = F.pmod(F.hash("source", "block"), tasks)
+    blocks = Window.partitionBy("source").orderBy("block")
+    later = blocks.rowsBetween(1, Window.unboundedFollowing)
+    earlier = blocks.rowsBetween(Window.unboundedPreceding, -1)
+    ends = ends.select(
+        "source", "block", F.min("landed").over(later).alias("landed_after"),
+        F.last("timestamp", ignorenulls=True).over(earlier).alias("timestamp_before"),
+    )  # fmt: skip
+    task = F.pmod(F.hash("source", "block"), F.lit(messages.count() // TASK_ROWS["messages"] + 1))
     return messages.join(ends, ["source", "block"]).groupBy(task).applyInArrow(shipped(_blocks), _BLOCKS)
-
-
-def _ends(ends: pa.Table) -> pa.Table:
-    """Return what the other blocks of its log say of each block."""
-    import numpy as np
-    import pyarrow as pa
-
-    from msgid.audit._logs import ends_of
-
-    _, log, source = _named(ends)
-    block, timestamp, landed = (_numbers(ends, name) for name in ("block", "timestamp", "landed"))
-    order = np.lexsort((block, log))
-    after, before = ends_of(log[order], landed[order], timestamp[order])
-    columns = {"block": block[order], "landed_after": after, "timestamp_before": before}
-    return pa.table({"source": source.take(pa.array(order)), **columns})
 
 
 def _blocks(messages: pa.Table) -> pa.Table:
@@ -122,9 +110,9 @@ def _blocks(messages: pa.Table) -> pa.Table:
 
     from msgid.audit._logs import Messages, blocks_of
 
-    names, log, _ = _named(messages)
-    columns = Messages(log, *(_numbers(messages, name) for name in Messages._fields[1:]))
-    order = np.lexsort((columns.offset, columns.log))
+    log, names = sorted_places(messages["source"])
+    columns = [log, *(_numbers(messages, name) for name in Messages._fields[1:])]
+    order = np.lexsort((columns[1], log))
     found = blocks_of(Messages(*(column[order] for column in columns)))
     source = pa.array(names).take(pa.array(found.log))
     return pa.table({"source": source, **dict(zip(_ROW[1:], found[1:], strict=True))})
@@ -166,7 +154,7 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
     from msgid.audit._logs import gaps_in
     from msgid.audit._spans import spans_of_words
 
-    names, log, _ = _named(words)
+    log, names = sorted_places(words["source"])
     spans = spans_of_words(log, 0 * log, *(_numbers(words, name) for name in ("word", "mask")))
     gaps = gaps_in(spans, rules.max_gaps, rules.shortest)
     counts = np.ones(len(gaps.scope), np.int64)
@@ -184,7 +172,7 @@ def _facts(rows: pa.Table, rules: Rules) -> Facts:
     from msgid.audit._spans import Gaps
     from msgid.audit.facts import NOTHING
 
-    names, log, _ = _named(rows)
+    log, names = sorted_places(rows["source"])
     blocks = Blocks(log, *(_numbers(rows, name) for name in _ROW[1:]))
     is_range = blocks.block == NEVER
     holes, ranges = blocks.take(is_range & (blocks.low == _HOLES)), blocks.take(is_range & (blocks.low != _HOLES))
@@ -192,21 +180,6 @@ def _facts(rows: pa.Table, rules: Rules) -> Facts:
     gaps.add_holes(holes.log, holes.messages)
     gaps.add_ranges(ranges.log, ranges.low, ranges.high, int(ranges.messages.sum()))
     return facts_of_blocks(names, blocks.take(~is_range), gaps) if len(log) else NOTHING
-
-
-def _named(rows: pa.Table) -> tuple[list[str], Any, pa.Array]:
-    """Return the names of the logs in their order, the place of each row's log, and the column of names."""
-    import numpy as np
-    import pyarrow as pa
-
-    source = rows["source"].combine_chunks()
-    source = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
-    coded = source.dictionary_encode()
-    names = coded.dictionary.to_pylist()
-    order = sorted(range(len(names)), key=names.__getitem__)
-    place = np.empty(len(names), np.int64)
-    place[order] = np.arange(len(names))
-    return [names[one] for one in order], place[coded.indices.to_numpy().astype(np.int64)], source
 
 
 def _numbers(rows: pa.Table, name: str) -> Any:
@@ -238,7 +211,8 @@ def _first_repeated(df: DataFrame, columns: Columns, words: DataFrame) -> DataFr
         words: One word per log: ``source`` and ``word``.
     """
     if columns.offset is not None:
-        by_offset = log_summary(df, columns._replace(timestamp=None, landed=None, content=()), whole=True)
+        rows = df.select(*placed_columns(df, columns))
+        by_offset = rows.withColumn("word", word_of(F.col("offset")))
     else:
         assert columns.id is not None
         by_offset = positions(df, columns.id)

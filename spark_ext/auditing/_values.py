@@ -58,6 +58,13 @@ def source_column(df: DataFrame, columns: Columns) -> Column:
     return F.coalesce(F.concat(log, F.lit("@"), life), log)
 
 
+def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:
+    """Return the log and the offset of each row; NULL for a row that does not have both."""
+    log, offset = source_column(df, columns), offset_column(df, str(columns.offset))
+    placed = log.isNotNull() & offset.isNotNull()
+    return F.when(placed, log).alias("source"), F.when(placed, offset).alias("offset")
+
+
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
     """Return the fingerprint of the content in a list, which is empty if content is not compared.
 

@@ -24,7 +24,7 @@ from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Difference
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._small_table import collected, roles_of
-from spark_ext.auditing._values import content_columns, keep, offset_column, source_column
+from spark_ext.auditing._values import content_columns, keep, placed_columns
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import time_column
@@ -187,14 +187,14 @@ def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool
     contents: list[Column] = content_columns(df, columns)
     if by_position and with_ids:
         contents.append(F.coalesce(id, F.lit("")))
-    source, offset = F.lit(None).cast("string"), F.lit(None).cast("bigint")
+    source, offset = F.lit(None).cast("string").alias("source"), F.lit(None).cast("bigint").alias("offset")
     if by_position:
-        source, offset = source_column(df, columns), offset_column(df, str(columns.offset))
-    valid = source.isNotNull() & offset.isNotNull() if by_position else id.isNotNull()
+        source, offset = placed_columns(df, columns)
+    valid = (source if by_position else id).isNotNull()
     content = F.xxhash64(*contents) if contents else F.lit(0).cast("bigint")
     return df.select(
-        F.when(valid, source).alias("source"), F.when(valid, offset).alias("offset"), id.alias("id"),
-        content.alias("content"), time_column(df, columns).alias("time"), valid.alias("valid"),
+        source, offset, id.alias("id"), content.alias("content"), time_column(df, columns).alias("time"),
+        valid.alias("valid"),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from msgid._validate import check_installed, integer_of_text
 from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, content_error, form_of, offset_of
 from msgid.audit._options import columns_in
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._values import offset_column, source_column
+from spark_ext.auditing._values import offset_column, placed_columns
 from spark_ext.auditing.summaries import time_column
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import quoted_name, type_of
@@ -84,9 +84,10 @@ def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
         named: The arguments of `digest` that name columns.
     """
     df, columns = audited(df, named)
-    log, place, block = _places(df, columns)
+    offset_of(columns)
+    log, place = placed_columns(df, columns)
     rows = df.select(
-        log.alias("source"), place.alias("offset"), time_column(df, columns).alias("time"), block.alias("block"),
+        log, place, time_column(df, columns).alias("time"), _block_of(place).alias("block"),
         F.xxhash64(F.concat(*_hashed(df, columns))).alias("hash"),
     )  # fmt: skip
     hashed = F.col("hash")
@@ -98,12 +99,8 @@ def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
     return sums.withColumn("form", F.lit(form_of(columns))).select(*COLUMNS)
 
 
-def _places(df: DataFrame, columns: Columns) -> tuple[Column, Column, Column]:
-    """Return the log, the offset and the block of each row; NULL without a log or an offset."""
-    log, offset = source_column(df, columns), offset_column(df, offset_of(columns))
-    placed = log.isNotNull() & offset.isNotNull()
-    log, offset = F.when(placed, log), F.when(placed, offset)
-    return log, offset, offset.bitwiseAND(-SIZE)
+def _block_of(offset: Column) -> Column:
+    return offset.bitwiseAND(-SIZE)
 
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
@@ -133,7 +130,9 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFra
         columns: Their columns.
         blocks: The blocks.
     """
-    log, _, block = _places(df, columns)
+    offset_of(columns)
+    log, place = placed_columns(df, columns)
+    block = _block_of(place)
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     if len(pairs) > _MOST_CONDITIONS:
         marked = df.withColumns({_LOG: log, _BLOCK: block})

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from msgid import layout
 from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT
 from msgid.audit.definitions import AHEAD_S, COUNTED, is_generator
-from spark_ext.auditing._values import content_columns, offset_column, source_column
+from spark_ext.auditing._values import content_columns, placed_columns
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
 from spark_ext.columns._identity import identity
@@ -144,28 +144,16 @@ def _completed(words: DataFrame) -> DataFrame:
     return words.withColumns(added) if added else words  # Spark Connect refuses an empty dict
 
 
-def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> DataFrame:
+def log_summary(df: DataFrame, columns: Columns) -> DataFrame:
     """Return the summary of a table's logs.
-
-    Args:
-        df: The rows.
-        columns: Their columns.
-        whole: Return one row per row instead: ``source``, ``word`` and ``offset``.
 
     Returns:
         ``source`` (NULL for rows in no log) and ``n``. If times or content are compared: ``offset``, ``timestamp`` and
         ``landed`` in microseconds and ``content``; else ``word``, ``mask``, ``first_time`` and ``last_time``.
     """
-    assert columns.offset is not None
-    offset, source = offset_column(df, columns.offset), source_column(df, columns)
-    fits = offset.isNotNull() & source.isNotNull()
-    placed = {"source": F.when(fits, source), "offset": F.when(fits, offset)}
     place = F.col("offset")
-    if whole:
-        rows = df.select(*(value.alias(name) for name, value in placed.items()))
-        return rows.withColumn("word", word_of(place))
     if not has_details(columns):
-        rows = df.select(*(value.alias(name) for name, value in placed.items()), time_column(df, columns).alias("time"))
+        rows = df.select(*placed_columns(df, columns), time_column(df, columns).alias("time"))
         words = rows.groupBy("source", word_of(place).alias("word"))
         return words.agg(
             F.count(F.lit(1)).alias("n"),
@@ -174,7 +162,7 @@ def log_summary(df: DataFrame, columns: Columns, *, whole: bool = False) -> Data
             F.max("time").alias("last_time"),
         )
     rows = df.select(
-        *(value.alias(name) for name, value in placed.items()),
+        *placed_columns(df, columns),
         time_column(df, columns).alias("time"),
         micros_column(df, columns.timestamp).alias("timestamp"),
         micros_column(df, columns.landed).alias("landed"),

@@ -104,7 +104,13 @@ def test_blocks_of_logs_may_be_made_in_any_tasks(rows, chance):
     of_block = np.cumsum(spans.starts_of(messages.log, messages.offset >> spans.BLOCK_SHIFT))
     numbers = list(range(1, int(of_block[-1]) + 1))
     chance.shuffle(numbers)
-    parts = [logs.blocks_of(logs.Messages(*(column[of_block == n] for column in messages))) for n in numbers]
+    parts = []
+    for n in numbers:
+        log = messages.log == messages.log[of_block == n][0]
+        after, earlier = log & (of_block > n), log & (of_block < n) & (messages.timestamp != logs.NEVER)
+        ends = min(messages.landed[after].tolist(), default=logs.NEVER), [logs.NEVER, *messages.timestamp[earlier]][-1]
+        part = [column[of_block == n] for column in messages[:8]]
+        parts.append(logs.blocks_of(logs.Messages(*part, *(np.full(len(part[0]), end) for end in ends))))
     joined = logs.Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     gaps = spans.Gaps(1_000)
     for rest in (0, 1):  # a span may reach into the next block of its part
