@@ -131,10 +131,8 @@ class Cleaner:
         allow_gaps: bool = False,
         _files: Files | None = None,
     ) -> None:
-        if isinstance(folder, RetentionPolicy):
-            raise TypeError(f"folder must be the path of a folder, got {quote(folder)}: folder and policy are swapped")
-        self.folder = os.fspath(folder)
         self.policy = checked_policy(policy)
+        self.folder = os.fspath(folder)
         name_of(layout, auto=True)
         self.layout: Layout = layout
         self.allow_gaps = allow_gaps

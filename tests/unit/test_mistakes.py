@@ -136,7 +136,7 @@ AUDITS = [
 ]
 RETENTION = [
     (lambda: RetentionPolicy.of({"default_expriy": 5}), "settings must be among default_expiry, topics"),
-    (lambda: Cleaner(RetentionPolicy(5), "."), "folder and policy are swapped"),
+    (lambda: Cleaner(RetentionPolicy(5), "."), "policy must be a RetentionPolicy, got '.'"),
     (lambda: Cleaner(".", RetentionPolicy(5), layout="zzz"), "layout must be one of"),
     (lambda: Cleaner("/no/folder", RetentionPolicy(5)).clean(), "no folder /no/folder"),
     (lambda: is_expired(SINCE, 10, 5), "timestamp must be an integer of microseconds since 1970, got datetime"),

@@ -202,7 +202,7 @@ LENIENT = {
 
 @pytest.mark.parametrize("case", LENIENT)
 def test_avro_of_another_registry_is_checked_as_a_reader_reads_it(case):
-    """What a reader ignores in a schema that is registered elsewhere rejects no message."""
+    """A reader ignores some faults of a schema that is registered elsewhere, so they reject no message."""
     of_record, of_field = LENIENT[case]
     field = {"name": "n", "type": "int", **of_field}
     text = json.dumps({"type": "record", "name": "R", **of_record, "fields": [field]})
