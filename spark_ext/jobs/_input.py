@@ -231,7 +231,7 @@ def column_of(df: DataFrame, column: str) -> Column:
     names = [name for name in df.columns if name not in (CORRUPT, CORRUPT_REASON)]
     if column not in names:
         raise BadInput(f"no column {column!r}; there are: {', '.join(names)}")
-    return df[quoted_name(column)]
+    return F.col(quoted_name(column))
 
 
 def _reader(spark: SparkSession) -> DataFrameReader:

@@ -277,7 +277,7 @@ def _parts(df: DataFrame, column: str, position: Position | None) -> tuple[DataF
         good, malformed = split_malformed(df, column)
     else:
         df = with_position_ids(df, column, position)
-        good, malformed = _split(df, F.when(df[quoted_name(column)].isNull(), F.lit(_NO_POSITION)))
+        good, malformed = _split(df, F.when(F.col(quoted_name(column)).isNull(), F.lit(_NO_POSITION)))
     return with_id_columns(good, column), malformed
 
 

@@ -176,10 +176,15 @@ POSITIONS = [
 ]
 
 
-SESSIONS = [{}, {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "America/New_York"}]
+OTHER = {
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.parser.quotedRegexColumnNames": "true",
+}
+SESSIONS = [{}, OTHER]
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "TIMESTAMP_NTZ"])
+@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "others"])
 def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path, session):
     """The source joins the columns with ``/``. An offset is an integer, a time has a zone; nothing else is guessed."""
     lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
@@ -217,7 +222,7 @@ def test_ids_job_with_positions_of_another_type_is_refused(spark, column, type, 
         job.with_position_ids(df, "id", job.Position(("topic",), "offset", "at"))
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "TIMESTAMP_NTZ"])
+@pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "others"])
 def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
     """The passed zone applies to text, dates and timestamps without a zone; a UTC offset in the text has priority."""
     moments = {
