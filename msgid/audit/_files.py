@@ -306,15 +306,18 @@ def dataset_of(table: Any) -> ds.Dataset | None:
 
 
 def _dataset(folder: Path) -> ds.Dataset:
-    """Return the Parquet files of a folder as a dataset; folders of values, such as ``day=1``, are columns.
+    """Return the Parquet files of a folder as a dataset; folders of values, such as ``day=1``, are columns of text.
 
     Raises:
         Unreadable: if files do not have the same columns. Arrow would read those of the first file alone.
     """
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
-    partitioning = ds.partitioning(flavor="hive")
     files = _parquet_files(folder)
+    parts = (part.partition("=") for file in files for part in Path(file).relative_to(folder).parts[:-1])
+    values = dict.fromkeys(name for name, equal, _ in parts if equal)
+    partitioning = ds.partitioning(pa.schema([(name, pa.string()) for name in values]), flavor="hive")
     dataset = ds.dataset(files, format="parquet", partitioning=partitioning, partition_base_dir=str(folder))
     first: list[str] = []
     for fragment in dataset.get_fragments():

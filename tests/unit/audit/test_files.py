@@ -209,3 +209,14 @@ def test_folder_is_read_whole_or_refused(tmp_path):
         for read in (audit.audit_file, lambda path: audit.digest(path, offset="offset")):
             with pytest.raises(ValueError, match=reason):
                 read(tmp_path / folder)
+
+
+def test_values_in_the_names_of_folders_are_text(tmp_path):
+    """``source=007`` and ``source=7`` are two logs, as for the command of Spark; a digest reads them so, too."""
+    for value, offsets in (("007", [1, 5]), ("7", [1]), ("a%2Fb", [3]), ("__HIVE_DEFAULT_PARTITION__", [4])):
+        (tmp_path / f"source={value}").mkdir()
+        pq.write_table(pa.table({"offset": offsets}), tmp_path / f"source={value}/a.parquet")
+    report = audit.audit_file(tmp_path)
+    assert {log.source: log.missing for log in report.logs} == {"007": 3, "7": 0, "a/b": 0}
+    assert report.unplaced == 1
+    assert audit.digest(tmp_path)["source"].to_pylist() == ["007", "7", "a/b", None]
