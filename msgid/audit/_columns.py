@@ -9,6 +9,7 @@ from msgid._contents import codes as codes_of_contents
 from msgid._known_tables import Columns, chosen_columns, ids_inside
 from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
+from msgid.audit._spans import numbered
 from msgid.errors import InvalidMessage
 
 if TYPE_CHECKING:
@@ -273,11 +274,4 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:
     """Return a number for each row: equal if and only if the values of all columns are equal; None for no column."""
-    import numpy as np
-
-    codes: NDArray[np.int64] | None = None
-    for column in columns:
-        more = codes_of_contents(column)
-        pair = more if codes is None else np.stack([codes, more], axis=1)
-        codes = np.unique(pair, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return codes
+    return numbered(*map(codes_of_contents, columns)) if columns else None

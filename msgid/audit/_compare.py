@@ -20,7 +20,7 @@ from msgid.audit._digest_tables import (
 from msgid.audit._logs import NEVER
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent, read_side, side_of
-from msgid.audit._spans import starts_of
+from msgid.audit._spans import numbered, starts_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted, Difference
@@ -205,9 +205,9 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     log, offset, names, message, valid = 0 * codes, 0 * codes, [TABLE], codes, codes >= 0
     if by_position:
         offset, log, names, valid = _joint_places(sides)
-        message = _numbered(log, offset)
+        message = numbered(log, offset)
         if all(one.ids is not None for one in sides):
-            contents = codes if contents is None else _numbered(codes, contents)
+            contents = codes if contents is None else numbered(codes, contents)
     counts = [_counts(times[side], known[side], ~valid[side]) for side in (~landed, landed)]
     kept = np.flatnonzero(valid)
     fault, number = differing(message[kept], None if contents is None else contents[kept], landed[kept])
@@ -256,16 +256,6 @@ def _order(*keys: Any) -> NDArray[np.int64]:
     return order.astype("int64")
 
 
-def _numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each row, equal if and only if all keys are; in the order of the keys."""
-    import numpy as np
-
-    order = np.lexsort(keys[::-1])
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(starts_of(*(key[order] for key in keys))) - 1
-    return numbers
-
-
 def _counts(times: NDArray[np.int64], known: NDArray[np.bool_], lacks: NDArray[np.bool_]) -> SideCounts:
     last = int(times[known].max()) if known.any() else None
     first = int(times[lacks & known].min()) if (lacks & known).any() else None
@@ -294,14 +284,14 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     if not all(names):
         return None
     check_numbers(*names)
-    numbered = [
+    by_place = [
         pa.table({str(place): plain_column(side.table[name]) for place, name in enumerate(side.columns.content)})
         for side in (sent, table)
     ]
-    for pair in zip(*(side.schema for side in numbered), strict=True):
+    for pair in zip(*(side.schema for side in by_place), strict=True):
         check_contents(*(_kind_of(field.type) for field in pair))
     try:
-        joined = pa.concat_tables(numbered, promote_options="permissive")
+        joined = pa.concat_tables(by_place, promote_options="permissive")
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"cannot compare sent with the table: content has other types: {reason}") from None

@@ -31,6 +31,16 @@ def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
+def numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each row, equal if and only if all keys are; in the order of the keys."""
+    import numpy as np
+
+    order = np.lexsort(keys[::-1])
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(starts_of(*(key[order] for key in keys))) - 1
+    return numbers
+
+
 class Spans(NamedTuple):
     """Spans as columns: the place of the scope, Unix seconds or 0, the lowest and the highest number."""
 

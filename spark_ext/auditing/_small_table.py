@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType
 
 from msgid._known_tables import Columns
 from msgid.audit._tables import facts_of_rows, rows_of
-from spark_ext.auditing._values import content_columns, offset_column, source_column
+from spark_ext.auditing._values import content_columns, placed_columns
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._moments import micros_column
 
@@ -76,7 +76,7 @@ def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
     held = (("id", columns.id), ("parent", columns.parent))
     values = {name: F.col(quoted_name(column)) for name, column in held if column}
     if columns.offset is not None:
-        values |= {"source": source_column(df, columns), "offset": offset_column(df, columns.offset)}
+        values["source"], values["offset"] = placed_columns(df, columns)
     for role, name in (("timestamp", columns.timestamp), ("landed", columns.landed)):
         if name is not None:
             values[role] = micros_column(df, name)
