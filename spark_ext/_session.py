@@ -30,13 +30,10 @@ class NoJava(RuntimeError):
         )
 
 
-def session(*, bar: bool = True) -> SparkSession:
+def session() -> SparkSession:
     """Return the session of ``spark-submit`` or ``SPARK_REMOTE``, or else one with the master of Spark's configuration.
 
     Without a master in ``spark-defaults.conf``, the session has all cores of this machine. Its state store is RocksDB.
-
-    Args:
-        bar: Whether Spark shows its own progress bar on a terminal.
 
     Raises:
         NoJava: if a local session is needed and Java is missing.
@@ -54,7 +51,7 @@ def session(*, bar: bool = True) -> SparkSession:
             quiet = Path(__file__).with_name("log4j2.properties").as_uri()
             wanted = {
                 "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": str(bar and sys.stderr.isatty()).lower(),  # Spark's own progress bar
+                "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             }
             # Without a master, Spark takes that of its configuration, or all cores of this machine.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 
 from msgid import _known_tables as known_tables
-from msgid.iggy._wire import LAYOUTS
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
 from spark_ext.formats.message_formats import message_format
@@ -17,8 +16,6 @@ from spark_ext.jobs._input import BadInput, JobFiles
 from spark_ext.jobs._output import write_table, written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.schemas.validation import Framing, Policy
@@ -92,8 +89,6 @@ class Summary(NamedTuple):
     """Number of poisoned rows by cause: decoding, checksum or schema."""
     without_id: int
     """Number of messages that were decoded but do not have an ID."""
-    layouts: Sequence[tuple[str, int]] = ()
-    """Number of messages in each layout of Iggy's bytes, oldest layout first."""
 
     @property
     def rows(self) -> int:
@@ -107,7 +102,6 @@ class Summary(NamedTuple):
         for state, rows in self.states:
             why = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons) if state == _POISONED else ""
             lines.append(f"{rows:>{width},} {state}" + (f" ({why})" if why else ""))
-        lines += [f"{rows:>{width},} in Iggy's layout {layout}" for layout, rows in self.layouts]
         if self.without_id:
             lines.append(f"{self.without_id:>{width},} without an ID")
         return lines
@@ -154,18 +148,14 @@ def summary(spark: SparkSession, output: str) -> Summary:
         .otherwise("decoding")
     )
     poisoned = F.col("state") == _POISONED
-    layout = F.col("layout") if "layout" in table.columns else F.lit(None).cast("string")  # an earlier version's table
     why = F.when(poisoned & F.col("reason").isNotNull(), why).alias("why")
-    counted = table.groupBy("state", layout.alias("layout"), why, F.col("id").isNull().alias("bare")).count().collect()
+    counted = table.groupBy("state", why, F.col("id").isNull().alias("bare")).count().collect()
     states = {str(state): 0 for state in MessageState}
     reasons = dict.fromkeys(("decoding", "checksum", "schema"), 0)
-    layouts = dict.fromkeys(LAYOUTS, 0)
     without_id = 0
     for row in counted:
         rows = row["count"]
         states[row["state"]] += rows
-        if row["layout"] is not None:
-            layouts[row["layout"]] += rows
         if row["why"] is not None:
             reasons[row["why"]] += rows
         if row["bare"] and not (row["state"] == _POISONED and row["why"] in (None, "decoding")):
@@ -174,5 +164,4 @@ def summary(spark: SparkSession, output: str) -> Summary:
         [(state, rows) for state, rows in states.items() if rows],
         [(reason, rows) for reason, rows in reasons.items() if rows],
         without_id,
-        [(name, rows) for name, rows in layouts.items() if rows],
     )
