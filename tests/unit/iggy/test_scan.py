@@ -78,6 +78,22 @@ def test_states_of_a_frame_are_those_of_msgid_and_no_others(layout, place):
             assert checksums.native.scan(bytes(raw), *arguments) == tuple(reference.scan(bytes(raw), *arguments))
 
 
+@pytest.mark.parametrize("headers", [0, 1, 19, 20, 21, 60, 61, 65, 66, 1 << 31])
+def test_headers_of_a_batch_end_within_their_message(headers):
+    """A message of 20 bytes has room for as many bytes of headers, compiled and in Python."""
+    raw = bytearray(iggy.encode(iggy.Message.new(bytes(20), id=1, layout="batch24"), "batch24"))
+    raw[HEADERS_LENGTH_AT : HEADERS_LENGTH_AT + 4] = headers.to_bytes(4, "little")
+    arguments = (bytes(raw), iggy.LAYOUTS["batch24"].code, 0, len(raw), 0, 1 << 30, 1 << 60, -1)
+    scans = [tuple(reference.scan(*arguments))]
+    if checksums.native is not None:
+        scans.append(checksums.native.scan(*arguments))
+    assert [bool(rows) for rows, *_ in scans] == [headers <= 20] * len(scans)
+
+
+HEADERS_LENGTH_AT = 24 + 4 + 37
+"""Where the first message of a ``batch24`` batch has the length of its headers."""
+
+
 class Pipe(io.RawIOBase):
     """A file of valid messages and a broken one that is not seekable; it counts the bytes that are read."""
 
