@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of Spark's folder for NULL."""
+_WIDTHS: Final = (
+    (T.ByteType(), T.ShortType(), T.IntegerType(), T.LongType()),
+    (T.FloatType(), T.DoubleType()),
+)
+"""Types in the order in which a column may widen."""
 THREADS: Final = 8
 """The number of footers that are read at once."""
 
@@ -38,6 +43,33 @@ def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, 
     if isinstance(type, (T.CharType, T.VarcharType)):
         return T.StringType()
     return type if leaf is None else leaf(type, place)
+
+
+def united(*tables: T.StructType, widens: bool = False) -> T.StructType:
+    """Return the columns of tables, each name once, with the first type or the widest one.
+
+    Integers and floating-point numbers widen; `check_fits` refuses the rows of other types.
+
+    Examples
+    --------
+    >>> one, other = T.StructType().add("a", T.IntegerType()), T.StructType().add("a", T.LongType()).add("b", "string")
+    >>> united(one, other, widens=True).simpleString(), united(one, other).simpleString()
+    ('struct<a:bigint,b:string>', 'struct<a:int,b:string>')
+    """
+    types: dict[str, Any] = {}
+    for field in (field for table in tables for field in table):
+        pair = [types.setdefault(field.name, field.dataType), field.dataType]
+        for order in _WIDTHS if widens else ():
+            if all(type in order for type in pair):
+                types[field.name] = max(pair, key=order.index)
+    return T.StructType([T.StructField(name, type) for name, type in types.items()])
+
+
+def widened(df: DataFrame, table: T.StructType) -> DataFrame:
+    """Return rows with the wider types of a table."""
+    wanted = united(df.schema, table, widens=True)
+    cells = {f.name: F.col(quoted_name(f.name)).cast(wanted[f.name].dataType) for f in df.schema if f != wanted[f.name]}
+    return df.withColumns({name: cell for name, cell in cells.items() if name in table.names})
 
 
 def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -37,6 +37,8 @@ from spark_ext.tables._batches import (
     checked_partitions,
     data_files,
     plain,
+    united,
+    widened,
 )
 from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat, TableName
@@ -112,7 +114,7 @@ class _Delta(TableFormat):
             log = table.open()
             if log is None:
                 # Drivers that create one table at once can all succeed: each makes a commit. So it does not have rows.
-                table.create(df, [], partition_by)
+                table.create(df, [], partition_by, "ignore")
                 raise _LookAgain
             last = table.find(log, writer, batch_id)
             if last is not None:
@@ -125,7 +127,7 @@ class _Delta(TableFormat):
                 commits = table.existing().history(_COMMITS[0])
                 is_written = any(_said_in(commit).get("write") == said["write"] for commit in commits)
             else:
-                is_written = table.commit(df, log, actions, "append", partition_by, said, batch_id)
+                is_written = table.commit(df, log, actions, partition_by, said, batch_id)
             if not is_written:
                 raise _LookAgain
             return True
@@ -134,6 +136,11 @@ class _Delta(TableFormat):
             return retry(commit, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
         except _LookAgain:
             raise OSError(f"cannot commit batch {batch_id} to {path}: other commits came first") from None
+
+    def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        table = _Table(df.sparkSession, path, storage_options)
+        wide = retry(lambda: table.evolve(df), lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
+        return df if wide is None else widened(df, wide)
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
@@ -148,17 +155,15 @@ class _Delta(TableFormat):
         if mode == "error" and log is not None:
             raise FileExistsError(f"there is a Delta table at {path}")
         table.check(df, log, partition_by, replaces=True)
-        if table.has_jar:
-            with suppress(_LookAgain):
-                table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})
-                return
-        else:
-            actions = table.write_files(df, partition_by)
-            if log is None and table.create(df, actions, partition_by):
-                return
-            if log is not None and table.commit(df, log, actions, mode, partition_by, {}, 0):
-                return
-        raise OSError(f"cannot commit to {path}: another commit came first")
+        if not table.has_jar:
+            table.create(
+                df, table.write_files(df, partition_by), partition_by, "error" if mode == "error" else "overwrite"
+            )
+            return
+        try:
+            table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})
+        except _LookAgain:
+            raise OSError(f"cannot commit to {path}: another commit came first") from None
 
 
 FORMAT: Final = _Delta()
@@ -293,25 +298,28 @@ class _Table:
                     "part of one. Choose another folder"
                 )
 
-    def create(self, df: DataFrame, actions: list[AddAction], partition_by: tuple[str, ...]) -> bool:
-        """Create the table with data files, or with Delta's own writer without rows; return False if it exists."""
+    def create(
+        self,
+        df: DataFrame,
+        actions: list[AddAction],
+        partition_by: tuple[str, ...],
+        mode: Literal["error", "overwrite", "ignore"],
+    ) -> None:
+        """Create the table with data files, or with Delta's own writer without rows."""
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import create_table_with_add_actions
 
         if self.has_jar:
-            nothing = self._spark.createDataFrame([], df.schema)
-            self.save(nothing, "append", partition_by)
-            return True
+            self.save(self._spark.createDataFrame([], df.schema), "append", partition_by)
+            return
         try:
             create_table_with_add_actions(
-                _uri(self._path), _delta_schema(df), actions, "error", list(partition_by),
+                _uri(self._path), _delta_schema(df), actions, mode, list(partition_by),
                 configuration=_PROPERTIES, storage_options=self._storage_options,
             )  # fmt: skip
         except DeltaError:
-            if self.open() is None:
+            if mode != "ignore" or self.open() is None:  # otherwise another driver was first
                 raise
-            return False
-        return True
 
     def save(self, df: DataFrame, mode: str, partition_by: tuple[str, ...], **options: str) -> None:
         """Write rows with Delta's own writer.
@@ -327,8 +335,7 @@ class _Table:
         if partition_by:
             rows = rows.partitionBy(*partition_by)
         try:
-            with settings(self._spark, _AS_DELTA_READS):
-                (rows.saveAsTable if self._is_named else rows.save)(self._path)
+            (rows.saveAsTable if self._is_named else rows.save)(self._path)
         except Exception as error:
             conditions = sorted(conditions_of(error))
             if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
@@ -337,6 +344,35 @@ class _Table:
                 if condition.startswith("DELTA_"):
                     raise TableConflict(f"cannot write to {self._path}: {words_of(error, condition)}") from None
             raise
+
+    def evolve(self, df: DataFrame) -> T.StructType | None:
+        """Add the columns that the table lacks, and widen types with Delta's own writer; return its columns.
+
+        Raises
+        ------
+        _LookAgain
+            if another commit came first.
+        TableConflict
+            if Delta refuses the columns.
+        """
+        from deltalake.exceptions import CommitFailedError
+
+        log = self.open()
+        if log is None:
+            return None
+        columns = _spark_schema(log)
+        check_columns(united(columns, df.schema))
+        wanted = united(columns, plain(df.schema), widens=True)
+        if self.has_jar and wanted != united(columns):
+            rows = self._spark.createDataFrame([], T.StructType([wanted[name] for name in df.columns]))
+            self.save(rows, "append", (), mergeSchema="true")
+        added = [name for name in df.columns if name not in columns.names]
+        if added and not self.has_jar:
+            try:
+                log.alter.add_columns(_delta_schema(df.select(*map(quoted_name, added))).fields)
+            except CommitFailedError:
+                raise _LookAgain from None
+        return _spark_schema(self.existing())
 
     def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> list[AddAction]:
         """Write data files that readers do not see before the commit; VACUUM deletes those that are not committed."""
@@ -357,12 +393,11 @@ class _Table:
         df: DataFrame,
         log: DeltaTable,
         actions: list[AddAction],
-        mode: str,
         partition_by: tuple[str, ...],
         said: dict[str, Any],
         batch_id: int,
     ) -> bool:
-        """Commit data files, and a batch if ``said`` names its writer; return False if another commit came first.
+        """Commit the data files of a batch; return False if another commit came first.
 
         Raises
         ------
@@ -373,13 +408,13 @@ class _Table:
         from deltalake.transaction import CommitProperties, Transaction
 
         properties = CommitProperties(
-            custom_metadata={"userMetadata": json.dumps(said)} if said else None,
-            app_transactions=[Transaction(said["writer"], batch_id)] if said else None,
+            custom_metadata={"userMetadata": json.dumps(said)},
+            app_transactions=[Transaction(said["writer"], batch_id)],
         )
         before = log.version()
         try:
             log.create_write_transaction(
-                [*actions], mode, _delta_schema(df), list(partition_by), commit_properties=properties
+                [*actions], "append", _delta_schema(df), list(partition_by), commit_properties=properties
             )
         except CommitFailedError as error:
             log.update_incremental()

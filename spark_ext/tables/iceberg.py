@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -28,12 +28,12 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._batches import check_columns, check_fits, plain
+from spark_ext.tables._batches import check_columns, check_fits, plain, united, widened
 from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -47,6 +47,8 @@ _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
+_DAYS: Final = 7
+"""Days after which ``expire_snapshots`` drops the branch of a driver that was killed."""
 _KEPT: Final = 16
 """Number of records of a writer that are removed in one commit when they are no longer needed."""
 _NO_SNAPSHOT: Final = "none"
@@ -88,18 +90,16 @@ class _Iceberg(TableFormat):
         rows, won = table.prepare(df, partition_by), False
         published = table.find(writer, batch_id)
         if published is None:
-            try:
-                staged = table.stage(rows, writer, batch_id)
-            except Exception:
-                table.refresh()
-                if table.find(writer, batch_id) is None:  # otherwise another driver has dropped the branch
-                    raise
-                return False
+            staged = table.stage(rows, writer, batch_id)
             table.refresh()
             published = table.find(writer, batch_id)
             won = published is None and table.publish(staged, writer, batch_id)
         table.finish(published, writer, batch_id)
         return won
+
+    def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        table = _Table(df.sparkSession, path)
+        return widened(df, table.evolve(plain(df.schema, _widened))) if table.exists() else df
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(spark, path)
@@ -126,8 +126,6 @@ class _Table:
         self._spark, self._name = spark, name
         self.properties: dict[str, str] = {}
         """The properties of the table when `refresh` was called."""
-        self._branches: list[str] = []
-        """The branches of the table when rows were staged."""
         parts = parts_of(name)
         if not _has_catalog(spark, parts[0]):
             raise ValueError(
@@ -196,6 +194,21 @@ class _Table:
             if not replaces and self.exists():
                 raise FileExistsError(f"there is an Iceberg table {self._name}") from None
             raise self._refusal(error) from None
+
+    def evolve(self, rows: T.StructType) -> T.StructType:
+        """Add the columns that the table lacks, and widen types; return its columns."""
+        columns = self._spark.table(self.sql_name).schema
+        check_columns(united(columns, rows))
+        for field in united(columns, rows, widens=True):
+            name = quoted_name(field.name)
+            with suppress(AnalysisException):  # another driver was first, or `check_fits` refuses the rows
+                if field.name not in columns.names:
+                    self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
+                elif field.dataType != columns[field.name].dataType:
+                    type = field.dataType.simpleString()
+                    self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")
+        self.refresh()
+        return self._spark.table(self.sql_name).schema
 
     def fitting(self, df: DataFrame) -> DataFrame:
         """Return the rows with all columns of the table, which are NULL where the rows lack them."""
@@ -266,7 +279,6 @@ class _Table:
             self._drop(branch)
         if refs[branch] == before:
             raise OSError(f"cannot find the rows that Spark has written to the branch {branch} of {self._name}")
-        self._branches = list(refs)
         return refs[branch]
 
     def publish(self, staged: int, writer: Writer, batch_id: int) -> bool:
@@ -290,7 +302,7 @@ class _Table:
         return retry(publish, is_lost_commit, _DELAYS)
 
     def finish(self, published: int | None, writer: Writer, batch_id: int) -> None:
-        """Record a batch that is in the table; remove old records, and the branches of earlier batches."""
+        """Record a batch that is in the table, and remove old records."""
         if published != _RECORDED:
             self._set(key_of("batch", writer, batch_id, writer.query))
         old = [key for key, (number, _) in keys_of("batch", self.properties, writer).items() if number < batch_id]
@@ -299,14 +311,10 @@ class _Table:
         ]
         if len(old) >= _KEPT:
             self._run(f"ALTER TABLE {self.sql_name} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(repr, old))})")
-        for branch in self._branches:
-            match = re.fullmatch(rf"msgid-{re.escape(writer.name)}-(\d+)-\w+", branch)
-            if match is not None and int(match[1]) <= batch_id:
-                self._drop(branch)
 
     def _create_branch(self, branch: str, base: int | None) -> None:
         version = "" if base is None else f" AS OF VERSION {base}"
-        self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version}")
+        self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version} RETAIN {_DAYS} DAYS")
 
     def _append(self, rows: DataFrame, branch: str, id: str) -> None:
         # Not with the option "branch": Iceberg 1.11 ignores it in a write, and writes to the table itself. The other
@@ -322,17 +330,13 @@ class _Table:
         self._spark.sql(f"CALL {self._catalog}.system.cherrypick_snapshot({arguments})")
 
     def _drop(self, branch: str) -> None:
-        # Another driver may drop the branch between Iceberg's look for it and the commit, which then raises.
-        def may_pass(error: Exception) -> bool:
-            return is_lost_commit(error) or isinstance(error, IllegalArgumentException)
-
-        self._run(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`", may_pass)
+        self._run(f"ALTER TABLE {self.sql_name} DROP BRANCH IF EXISTS `{branch}`")
 
     def _set(self, key: str) -> None:
         self._run(f"ALTER TABLE {self.sql_name} SET TBLPROPERTIES ('{key}' = '')")
 
-    def _run(self, statement: str, again: Callable[[Exception], bool] = is_lost_commit) -> None:
-        retry(lambda: self._spark.sql(statement), again, _DELAYS)
+    def _run(self, statement: str) -> None:
+        retry(lambda: self._spark.sql(statement), is_lost_commit, _DELAYS)
 
     def _refusal(self, error: Exception) -> Exception:
         """Return an error of Spark or Iceberg in one line."""

@@ -25,6 +25,8 @@ from spark_ext.tables._batches import (
     data_files,
     footer_rows,
     plain,
+    united,
+    widened,
 )
 from spark_ext.tables._writers import TableConflict, check_query
 from spark_ext.tables.table_formats import TableFormat, format_of_table
@@ -43,6 +45,8 @@ _CLAIM: Final = "_writer.json"
 """File with the query, the partition columns and the columns of a writer. Readers skip files that start with ``_``."""
 _COLUMNS: Final = "_columns.json"
 """File with the columns of a batch run. The names of folders do not show the types of their values."""
+_EVOLVED: Final = "_evolved"
+"""Folder with the columns of the table after each change by ``evolve=True``."""
 _WRITING: Final = ".writing"
 """Folder of batches that are being written. Readers skip folders that start with a dot."""
 _MARK: Final = "_SUCCESS"
@@ -70,10 +74,12 @@ class _Parquet(TableFormat):
         _check_names(df)
         check_partitions(df, partition_by)
         files, base = filesystem(path)
-        _claim(files, base, path, writer, partition_by, df)
+        is_claimed = _check(files, base, path, writer, partition_by, df)
         inner = f"writer={writer.name}/batch={batch_id}"
         if _is_complete(files, f"{base}/{inner}"):
             return False
+        if files.type_name not in _RENAMES and not is_claimed:
+            _claim(files, base, path, writer, partition_by, df)
         if files.type_name not in _RENAMES:
             _write(df, path, inner, "overwrite", partition_by)
             _mark(files, f"{base}/{inner}")
@@ -82,9 +88,22 @@ class _Parquet(TableFormat):
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
         _write(df, path, hidden, "error", partition_by)
         _mark(files, f"{base}/{hidden}")
+        if not is_claimed:
+            _claim(files, base, path, writer, partition_by, df)
         won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
         _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
         return won
+
+    def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        columns = _recorded(path)
+        if columns is None:
+            return df
+        check_columns(united(columns, df.schema))
+        wanted = united(columns, plain(df.schema), widens=True)
+        if wanted != columns:
+            files, base = filesystem(path)
+            _put_json(files, f"{base}/{_EVOLVED}/{uuid4().hex}.json", wanted.jsonValue())
+        return widened(df, wanted)
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         return _read(spark, path)
@@ -115,42 +134,49 @@ def _check_names(df: DataFrame) -> None:
             )
 
 
+def _check(
+    files: pafs.FileSystem, base: str, path: str, writer: Writer, partition_by: tuple[str, ...], df: DataFrame
+) -> bool:
+    """Check that this writer may write these columns to the table; return whether the writer is recorded there."""
+    said = _read_json(files, f"{base}/writer={writer.name}/{_CLAIM}")
+    if said is None:
+        _check_free(files, base, path, writer)
+    else:
+        check_query(writer, path, said["query"])
+        if said["partition_by"] != list(partition_by):
+            raise TableConflict(
+                f"cannot write to {path}: partition_by must stay {tuple(said['partition_by'])}, got {partition_by}"
+            )
+    columns = _recorded(path)
+    if columns:
+        check_fits(df.schema, columns, path)
+    return said is not None
+
+
 def _claim(
     files: pafs.FileSystem, base: str, path: str, writer: Writer, partition_by: tuple[str, ...], df: DataFrame
 ) -> None:
-    """Check that this writer may write these columns to the table; with its first batch, record the writer."""
+    """Record the writer, after the rows of its first batch are written: a batch that fails binds no later one."""
     claim = f"{base}/writer={writer.name}/{_CLAIM}"
-    said = _read_json(files, claim)
-    if said is not None:
-        # A writer without rows has failed in its first batch, which fixes nothing.
-        if said["partition_by"] != list(partition_by) and not data_files(files, f"{base}/writer={writer.name}"):
-            said = {"query": said["query"], "partition_by": list(partition_by)}
-        _check_claim(said, path, writer, partition_by)
-    else:
-        _check_free(files, base, path, writer)
-    columns = _fitting(df, path)
-    if said is not None and "columns" in said and columns is not None:
-        return
-    files.create_dir(f"{base}/writer={writer.name}/{_WRITING}", recursive=True)
-    partial = f"{base}/writer={writer.name}/{_WRITING}/{uuid4().hex}"
-    query = writer.query if said is None else said["query"]
-    kept = plain(T.StructType([field for field in columns or df.schema if field.name not in _RESERVED])).jsonValue()
-    with files.open_output_stream(partial) as out:
-        out.write(json.dumps({"query": query, "partition_by": list(partition_by), "columns": kept}).encode())
-    with suppress(OSError):  # another driver of the same query was first
-        files.move(partial, claim)
+    columns = plain(df.schema).jsonValue()
+    _put_json(files, claim, {"query": writer.query, "partition_by": list(partition_by), "columns": columns})
     try:
-        # Another query may have claimed the table at the same moment.
-        _check_free(files, base, path, writer)
-        _fitting(df, path)
+        _check_free(files, base, path, writer)  # another query may have claimed the table at the same moment
     except TableConflict:
-        if said is None:
-            files.delete_file(claim)
+        files.delete_file(claim)
         raise
-    claimed = _read_json(files, claim)
-    if claimed is None:
+    if not _check(files, base, path, writer, partition_by, df):
         raise OSError(f"cannot create {claim}")
-    _check_claim(claimed, path, writer, partition_by)
+
+
+def _put_json(files: pafs.FileSystem, path: str, value: object) -> None:
+    """Write a file that appears as a whole; a file of another driver may stay, or is replaced."""
+    partial = f"{path.rpartition('/')[0]}/{_WRITING}/{uuid4().hex}"
+    files.create_dir(partial.rpartition("/")[0], recursive=True)
+    with files.open_output_stream(partial) as out:
+        out.write(json.dumps(value).encode())
+    with suppress(OSError):
+        files.move(partial, path)
 
 
 def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
@@ -163,43 +189,25 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
     return found
 
 
-def _recorded(path: str) -> list[T.StructType]:
-    """Return the columns that a batch run or each writer of a table has recorded."""
+def _recorded(path: str) -> T.StructType | None:
+    """Return the columns that a batch run or the writers of a table have recorded."""
     import pyarrow.fs as pafs
 
     try:
         files, base = filesystem(path)
         rows = _read_json(files, f"{base}/{_COLUMNS}")
         if rows is not None:
-            return [T.StructType.fromJson(rows)]
+            return T.StructType.fromJson(rows)
         found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
         names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
         claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") for name in names]
+        evolved = files.get_file_info(pafs.FileSelector(f"{base}/{_EVOLVED}", allow_not_found=True))
+        later = [_read_json(files, info.path) for info in evolved if info.path.endswith(".json")]
     except (PathError, OSError):  # a pattern, or a store that only Spark can reach
-        return []
-    folders = [T.StructField(name, type) for name, type in _RESERVED.items()]
-    return [T.StructType([*T.StructType.fromJson(said["columns"]), *folders]) for said in claims if said]
-
-
-def _fitting(df: DataFrame, path: str) -> T.StructType | None:
-    """Return the columns of a table, which the rows of a DataFrame must fit; None if the table does not have rows."""
-    recorded = _recorded(path)
-    try:
-        for one in recorded:
-            check_fits(df.schema, one, path)
-    except TableConflict:
-        if data_files(*filesystem(path)):
-            raise
         return None
-    return recorded[0] if recorded else None
-
-
-def _check_claim(said: dict[str, Any], path: str, writer: Writer, partition_by: tuple[str, ...]) -> None:
-    check_query(writer, path, said["query"])
-    if said["partition_by"] != list(partition_by):
-        raise TableConflict(
-            f"cannot write to {path}: partition_by must stay {tuple(said['partition_by'])}, got {partition_by}"
-        )
+    tables = [T.StructType.fromJson(columns) for columns in [*(said["columns"] for said in claims if said), *later]]
+    folders = T.StructType([T.StructField(name, type) for name, type in _RESERVED.items()])
+    return united(*tables, folders, widens=True) if tables else None
 
 
 def _check_own(path: str) -> None:
@@ -323,6 +331,6 @@ def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
 def _read(spark: SparkSession, path: str) -> DataFrame:
     """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
     recorded = _recorded(path)
-    rows = spark.read.schema(recorded[0]).parquet(literal(path)) if recorded else spark.read.parquet(path)
+    rows = spark.read.schema(recorded).parquet(literal(path)) if recorded else spark.read.parquet(path)
     _ = rows.schema  # over Connect, Spark looks for the files only now
     return rows

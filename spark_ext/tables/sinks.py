@@ -29,6 +29,7 @@ def write_once(
     app_id: str | None = None,
     part: str | None = None,
     partition_by: tuple[str, ...] = (),
+    evolve: bool = False,
     storage_options: dict[str, str] | None = None,
 ) -> bool:
     """Write a micro-batch to a table exactly once, however often the batch is replayed.
@@ -73,6 +74,9 @@ def write_once(
         must fit into the name of a folder: on most systems 255 bytes; some characters take three. Empty text,
         ``__HIVE_DEFAULT_PARTITION__``, text with a NUL character, text that is not UTF-8 and dates outside the years 1
         to 9999 end the batch with an error, and no row is written.
+    evolve : bool
+        whether to add the columns that the table lacks, and to widen its integers and floating-point numbers, if the
+        engine can. Default: such rows are refused. A change stays if the batch fails after it.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
@@ -135,7 +139,8 @@ def write_once(
             f"cannot write batch {batch_id} to {place} twice with different rows: the second write would be taken for "
             "a replay. Pass a part to each call, such as part='refunds'"
         )
-    is_new = known.write_batch(batch_df, batch_id, place, writer, tuple(partition_by), storage_options)
+    rows = known.evolve(batch_df, place, storage_options) if evolve else batch_df
+    is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
     if plan is not None:
         _WRITTEN[key] = (plan[0], batch_id, plan[1])
     if is_new:

@@ -83,6 +83,13 @@ class TableFormat(ABC):
         ``writer.name`` is the name under which batches are stored; ``writer.query`` is the ID of the query, or None.
         """
 
+    def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
+        """Add the columns of rows that a table lacks, and widen its types; return the rows with the table's types.
+
+        `write_once` calls it with ``evolve=True``, before `write_batch`. The table may be missing.
+        """
+        raise ValueError(f"evolve must be False for format={self.name!r}, whose tables keep their columns")
+
     @abstractmethod
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         """Return the rows of a table."""

@@ -12,14 +12,13 @@ from pyspark.sql import functions as F
 from spark_ext.tables import table_formats
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.sinks import read_table, write_once
-from spark_ext.tables.table_formats import TableName, format_of_table, register_table_format
+from spark_ext.tables.table_formats import TableFormat, TableName, format_of_table, register_table_format
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from spark_ext.tables.table_formats import TableFormat
 
 _DRIVERS = 3
 """The number of drivers that write one batch at once."""
@@ -75,12 +74,7 @@ class TableFormatTests:
         """One of them writes its rows; the others find the batch. The first batch creates the table."""
         for number in range(2):
             rows, wrote = _rows(spark, 10 * number, 10 * number + 10), _Results()
-            write = partial(self._write, rows, number, table)
-            drivers = [threading.Thread(target=wrote.add, args=(write,)) for _ in range(_DRIVERS)]
-            for driver in drivers:
-                driver.start()
-            for driver in drivers:
-                driver.join()
+            wrote.run([partial(self._write, rows, number, table)] * _DRIVERS)
             assert sorted(wrote.results, key=repr) == [*[False] * (_DRIVERS - 1), True], wrote.results
             assert self._ids(spark, table) == list(range(10 * number + 10))
 
@@ -111,6 +105,30 @@ class TableFormatTests:
                 self._write(changed, 1, table)
         assert self._ids(spark, table) == [0, 1]
         assert self._write(_rows(spark, 2, 4), 1, table)
+
+    def test_columns_are_added_and_widened_where_the_format_can(self, spark: SparkSession, table: str) -> None:
+        """With ``evolve=True``, readers see NULL in the earlier rows of a new column; a type widens or is refused."""
+        assert self._write(_rows(spark, 0, 2), 0, table)
+        more = _rows(spark, 2, 4).withColumn("a.b", F.lit(7))
+        if type(self.format).evolve is TableFormat.evolve:
+            with pytest.raises(ValueError, match="evolve must be False for format="):
+                self._write(more, 1, table, evolve=True)
+            return
+        wrote = _Results()
+        wrote.run([partial(self._write, more, 1, table, evolve=True)] * _DRIVERS)
+        assert sorted(wrote.results, key=repr) == [*[False] * (_DRIVERS - 1), True], wrote.results
+        for changed in ({"A.B": F.lit(1)}, {"text": F.lit(1)}, {"more": F.lit(None)}, {"k": F.lit("1")}):
+            with pytest.raises(TableConflict, match="cannot write"):
+                self._write(_rows(spark, 4, 5).withColumns(changed), 2, table, evolve=True)
+        assert self._write(_rows(spark, 4, 5), 2, table)
+        longer, wide = _rows(spark, 5, 6).withColumn("a.b", F.lit(2**40)), {5: 2**40, 6: 8}
+        try:
+            assert self._write(longer, 3, table, evolve=True)
+            assert self._write(_rows(spark, 6, 7).withColumn("a.b", F.lit(8)), 4, table, evolve=True)
+        except TableConflict:
+            wide = {}
+        rows = self._read(spark, table).select("id", "`a.b`").collect()
+        assert dict(map(tuple, rows)) == {0: None, 1: None, 2: 7, 3: 7, 4: None, **wide}
 
     def test_rows_are_read_as_they_were_written(self, spark: SparkSession, table: str) -> None:
         """NULL, empty and other text, bytes, times and nested values keep their types and values."""
@@ -152,8 +170,9 @@ class TableFormatTests:
     def _place(self, table: str) -> dict[str, Any]:
         return {"table" if isinstance(table, TableName) else "path": table}
 
-    def _write(self, df: DataFrame, number: int, table: str, app_id: str = "one") -> bool:
-        return write_once(df, number, **self._place(table), format=self.format.name, app_id=app_id, **self.options)
+    def _write(self, df: DataFrame, number: int, table: str, app_id: str = "one", **options: Any) -> bool:
+        options = {**self.options, **options}
+        return write_once(df, number, **self._place(table), format=self.format.name, app_id=app_id, **options)
 
     def _read(self, spark: SparkSession, table: str) -> DataFrame:
         return read_table(spark, **self._place(table), format=self.format.name)
@@ -167,6 +186,14 @@ class _Results:
 
     def __init__(self) -> None:
         self.results: list[Any] = []
+
+    def run(self, calls: Iterable[Any]) -> None:
+        """Run calls in threads, and wait for them."""
+        threads = [threading.Thread(target=self.add, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def add(self, call: Any) -> None:
         try:

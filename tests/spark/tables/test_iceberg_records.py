@@ -128,7 +128,7 @@ def table_of(lake, disturb):
 
     class Table(iceberg._Table):
         def __init__(self, spark, name):
-            self._name, self.sql_name, self._branches, self.properties = name, name, [], {}
+            self._name, self.sql_name, self.properties = name, name, {}
 
         def commit(self, step, change):
             disturb(self, step)
