@@ -189,15 +189,13 @@ class CountedRows:
         self.df = df.observe(self._observation, F.count(F.lit(1)).alias("rows"))
         """The rows, which an action counts; only the first one."""
 
-    def check(self, seen: int, files: int, path: str) -> None:
+    def check(self, counts: list[int], path: str) -> None:
         """Compare the number of written rows with the number of rows in the files that the driver sees.
 
         Parameters
         ----------
-        seen : int
-            number of rows in the files.
-        files : int
-            number of files.
+        counts : list of int
+            number of rows in each file.
         path : str
             the table, for the error.
 
@@ -206,13 +204,13 @@ class CountedRows:
         MissingRows
             if they differ.
         """
-        written = self._observation.get.get("rows")
+        written, seen = self._observation.get.get("rows"), sum(counts)
         if written in (None, seen):
             return
         raise MissingRows(
-            f"cannot write to {path}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in {files:,} "
-            "files. Another driver of the query may have written the batch, or a worker may not share this folder with "
-            "the driver: choose a store that all machines share"
+            f"cannot write to {path}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in "
+            f"{len(counts):,} files. Another driver of the query may have written the batch, or a worker may not share "
+            "this folder with the driver: choose a store that all machines share"
         )
 
 
@@ -231,8 +229,8 @@ def data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
     ]
 
 
-def footer_rows(files: pafs.FileSystem, infos: Iterable[pafs.FileInfo]) -> int:
-    """Return the number of rows in Parquet files; the footers are read in parallel."""
+def footer_rows(files: pafs.FileSystem, infos: Iterable[pafs.FileInfo]) -> list[int]:
+    """Return the number of rows in each Parquet file; the footers are read in parallel."""
     import pyarrow.parquet as pq
 
     def rows(info: pafs.FileInfo) -> int:
@@ -241,4 +239,4 @@ def footer_rows(files: pafs.FileSystem, infos: Iterable[pafs.FileInfo]) -> int:
             return found
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return sum(pool.map(rows, infos))
+        return list(pool.map(rows, infos))

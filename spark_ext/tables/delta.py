@@ -11,7 +11,6 @@ commit says which query wrote the batch, so another query with the same name doe
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
@@ -29,13 +28,13 @@ from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import (
     NO_VALUE,
-    THREADS,
     CountedRows,
     check_columns,
     check_fits,
     check_partitions,
     checked_partitions,
     data_files,
+    footer_rows,
     plain,
     united,
     widened,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _NEEDED: Final = f"a Delta table needs deltalake 1.6 or later: {to_install('delta')}"
-_LOWEST: Final = (1, 6)
 """Earlier versions leave out the number of the batch in every commit but the first, and report no error."""
 _PLAIN: Final = (
     T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType,
@@ -139,8 +137,7 @@ class _Delta(TableFormat):
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(df.sparkSession, path, storage_options)
-        wide = retry(lambda: table.evolve(df), lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
-        return df if wide is None else widened(df, wide)
+        return retry(lambda: table.evolve(df), lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
@@ -199,7 +196,7 @@ class _Table:
             import deltalake
         except ImportError:
             raise ImportError(_NEEDED, name="deltalake") from None
-        if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < _LOWEST:
+        if tuple(int(part) for part in deltalake.__version__.split(".")[:2]) < (1, 6):
             raise ImportError(f"{_NEEDED}, got {deltalake.__version__}", name="deltalake")
         folder = self._location() if self._is_named else self._path
         if folder is None:
@@ -345,8 +342,8 @@ class _Table:
                     raise TableConflict(f"cannot write to {self._path}: {words_of(error, condition)}") from None
             raise
 
-    def evolve(self, df: DataFrame) -> T.StructType | None:
-        """Add the columns that the table lacks, and widen types with Delta's own writer; return its columns.
+    def evolve(self, df: DataFrame) -> DataFrame:
+        """Add the columns that the table lacks, and widen types; return the rows with the types of the table.
 
         Raises
         ------
@@ -355,24 +352,19 @@ class _Table:
         TableConflict
             if Delta refuses the columns.
         """
-        from deltalake.exceptions import CommitFailedError
-
         log = self.open()
         if log is None:
-            return None
+            return df
         columns = _spark_schema(log)
         check_columns(united(columns, df.schema))
         wanted = united(columns, plain(df.schema), widens=True)
-        if self.has_jar and wanted != united(columns):
-            rows = self._spark.createDataFrame([], T.StructType([wanted[name] for name in df.columns]))
-            self.save(rows, "append", (), mergeSchema="true")
-        added = [name for name in df.columns if name not in columns.names]
-        if added and not self.has_jar:
-            try:
-                log.alter.add_columns(_delta_schema(df.select(*map(quoted_name, added))).fields)
-            except CommitFailedError:
-                raise _LookAgain from None
-        return _spark_schema(self.existing())
+        if wanted == united(columns):
+            return widened(df, columns)
+        if not self.has_jar:
+            raise TableConflict(f"cannot add columns to {self._path}, or widen them: it needs Delta's JAR")
+        rows = self._spark.createDataFrame([], T.StructType([wanted[name] for name in df.columns]))
+        self.save(rows, "append", (), mergeSchema="true")
+        return widened(df, _spark_schema(self.existing()))
 
     def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> list[AddAction]:
         """Write data files that readers do not see before the commit; VACUUM deletes those that are not committed."""
@@ -383,10 +375,9 @@ class _Table:
             )
         files, base = filesystem(self._path)
         infos = data_files(files, f"{base}/{folder}")
-        with ThreadPoolExecutor(THREADS) as pool:
-            actions = list(pool.map(lambda info: _add_action(files, base, info), infos))
-        counted.check(sum(json.loads(one.stats)["numRecords"] for one in actions), len(actions), self._path)
-        return actions
+        counts = footer_rows(files, infos)
+        counted.check(counts, self._path)
+        return [_add_action(base, info, rows) for info, rows in zip(infos, counts, strict=True)]
 
     def commit(
         self,
@@ -477,12 +468,9 @@ def _spark_schema(table: DeltaTable) -> T.StructType:
     return schema
 
 
-def _add_action(files: pafs.FileSystem, base: str, info: pafs.FileInfo) -> AddAction:
-    import pyarrow.parquet as pq
+def _add_action(base: str, info: pafs.FileInfo, rows: int) -> AddAction:
     from deltalake.transaction import AddAction
 
-    with files.open_input_file(info.path) as file:
-        rows = pq.ParquetFile(file).metadata.num_rows
     inner = info.path[len(base.rstrip("/")) + 1 :]
     pairs = [map(unquote, folder.split("=", 1)) for folder in inner.split("/")[1:-1]]
     values = {name: None if text == NO_VALUE else text for name, text in pairs}

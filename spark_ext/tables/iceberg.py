@@ -40,15 +40,13 @@ if TYPE_CHECKING:
     from spark_ext.tables._writers import Writer
 
 _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
-_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})+")
-_SELECTORS: Final = ("branch_", "tag_", "at_timestamp_", "snapshot_id_", "changelog")
+_SELECTOR: Final = "`?(?i:branch_|tag_|at_timestamp_|snapshot_id_|changelog)"
 """Iceberg takes a last part of such a name for a version of the table that the other parts name."""
+_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})*\.(?!{_SELECTOR}){_PART}")
 _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
-_DAYS: Final = 7
-"""Days after which ``expire_snapshots`` drops the branch of a driver that was killed."""
 _KEPT: Final = 16
 """Number of records of a writer that are removed in one commit when they are no longer needed."""
 _NO_SNAPSHOT: Final = "none"
@@ -73,9 +71,7 @@ class _Iceberg(TableFormat):
 
     def is_table(self, path: str) -> bool:
         spark = SparkSession.getActiveSession()
-        with suppress(ValueError):
-            return spark is not None and _has_catalog(spark, parts_of(path)[0])
-        return False
+        return bool(spark and _NAME.fullmatch(path) and _has_catalog(spark, parts_of(path)[0]))
 
     def write_batch(
         self,
@@ -105,12 +101,9 @@ class _Iceberg(TableFormat):
         table = _Table(spark, path)
         if not table.exists():
             raise FileNotFoundError(f"cannot find an Iceberg table {path}")
-        head = table.head()
-        reader = spark.read if head is None else spark.read.option("versionAsOf", str(head))
-        return reader.table(table.sql_name)
+        return spark.table(table.sql_name)
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
-        check_columns(df.schema)
         rows = _with_types(df, plain(df.schema, _widened))
         _Table(df.sparkSession, path).create(rows, partition_by, replaces=mode == "overwrite")
 
@@ -164,13 +157,15 @@ class _Table:
         return None if head == _NO_SNAPSHOT else int(head)
 
     def prepare(self, df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
-        """Return the rows as the table holds them; create the table if it is missing."""
+        """Return the rows with all columns of the table, NULL where they lack one; create a missing table."""
         check_columns(df.schema)
         if not self.exists():
             with suppress(FileExistsError):  # another driver has created it
                 self.create(self._spark.createDataFrame([], plain(df.schema, _widened)), partition_by)
             self.refresh()
-        return self.fitting(df)
+        columns = self._spark.table(self.sql_name).schema
+        check_fits(plain(df.schema, _widened), columns, self._name)
+        return _with_types(df, columns)
 
     def create(self, df: DataFrame, partition_by: tuple[str, ...], *, replaces: bool = False) -> None:
         """Create the table with rows.
@@ -186,10 +181,7 @@ class _Table:
         if partition_by:
             creation = creation.partitionedBy(*(F.col(quoted_name(name)) for name in partition_by))
         try:
-            if replaces:
-                creation.createOrReplace()
-            else:
-                creation.create()
+            (creation.createOrReplace if replaces else creation.create)()
         except Exception as error:
             if not replaces and self.exists():
                 raise FileExistsError(f"there is an Iceberg table {self._name}") from None
@@ -209,12 +201,6 @@ class _Table:
                     self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")
         self.refresh()
         return self._spark.table(self.sql_name).schema
-
-    def fitting(self, df: DataFrame) -> DataFrame:
-        """Return the rows with all columns of the table, which are NULL where the rows lack them."""
-        columns = self._spark.table(self.sql_name).schema
-        check_fits(plain(df.schema, _widened), columns, self._name)
-        return _with_types(df, columns)
 
     def find(self, writer: Writer, batch_id: int) -> int | None:
         """Return the staged snapshot with the rows of a batch, or `_RECORDED`; None if it is not in the table.
@@ -314,7 +300,8 @@ class _Table:
 
     def _create_branch(self, branch: str, base: int | None) -> None:
         version = "" if base is None else f" AS OF VERSION {base}"
-        self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version} RETAIN {_DAYS} DAYS")
+        # `expire_snapshots` drops the branch of a driver that was killed.
+        self._run(f"ALTER TABLE {self.sql_name} CREATE BRANCH IF NOT EXISTS `{branch}`{version} RETAIN 7 DAYS")
 
     def _append(self, rows: DataFrame, branch: str, id: str) -> None:
         # Not with the option "branch": Iceberg 1.11 ignores it in a write, and writes to the table itself. The other
@@ -359,13 +346,10 @@ def parts_of(name: str) -> list[str]:
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
-            f"an Iceberg table must have a name such as 'catalog.db.table', got {name!r}; put a part with other signs "
-            "than letters, digits and '_' between '`'"
+            "an Iceberg table must have a name such as 'catalog.db.table', which does not select a version, got "
+            f"{name!r}; put a part with other signs than letters, digits and '_' between '`'"
         )
-    parts = [part.strip("`") for part in re.findall(_PART, name)]
-    if parts[-1].lower().startswith(_SELECTORS):
-        raise ValueError(f"the name of an Iceberg table must not select a version of the table, got {name!r}")
-    return parts
+    return [part.strip("`") for part in re.findall(_PART, name)]
 
 
 def key_of(kind: str, writer: Writer, batch_id: int, detail: object) -> str:

@@ -69,30 +69,29 @@ class _Parquet(TableFormat):
         storage_options: dict[str, str] | None,
     ) -> bool:
         # The rows are written to a hidden folder, which is then renamed: of two drivers that write one batch, the first
-        # rename succeeds and the second fails. A store without a rename of folders (S3) gets the rows in place; the
-        # file _SUCCESS, written last, marks them as complete. Two drivers must not write one batch there.
-        _check_names(df)
+        # rename succeeds and the second fails.
+        check_columns(df.schema)
+        for name in df.columns:
+            if name.lower() in _RESERVED:
+                raise TableConflict(
+                    f"cannot write a column named {name!r}: the folders of the table have that name, and readers would "
+                    "see the folder's value instead. Rename the column, or use format='delta'"
+                )
         check_partitions(df, partition_by)
         files, base = filesystem(path)
+        if files.type_name not in _RENAMES:
+            raise TableConflict(f"cannot write to {path}: its store does not rename folders; use format='delta'")
         is_claimed = _check(files, base, path, writer, partition_by, df)
         inner = f"writer={writer.name}/batch={batch_id}"
         if _is_complete(files, f"{base}/{inner}"):
             return False
-        if files.type_name not in _RENAMES and not is_claimed:
-            _claim(files, base, path, writer, partition_by, df)
-        if files.type_name not in _RENAMES:
-            _write(df, path, inner, "overwrite", partition_by)
-            _mark(files, f"{base}/{inner}")
-            return True
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
         _write(df, path, hidden, "error", partition_by)
         _mark(files, f"{base}/{hidden}")
         if not is_claimed:
             _claim(files, base, path, writer, partition_by, df)
-        won = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
-        _clean_up(files, f"{base}/writer={writer.name}/{_WRITING}", batch_id)
-        return won
+        return _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         columns = _recorded(path)
@@ -122,16 +121,6 @@ class _Parquet(TableFormat):
 
 FORMAT: Final = _Parquet()
 FORMATS: Final = (FORMAT,)
-
-
-def _check_names(df: DataFrame) -> None:
-    check_columns(df.schema)
-    for name in df.columns:
-        if name.lower() in _RESERVED:
-            raise TableConflict(
-                f"cannot write a column named {name!r}: the folders of the table have that name, and readers would "
-                "see the folder's value instead. Rename the column, or use format='delta'"
-            )
 
 
 def _check(
@@ -254,7 +243,7 @@ def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: 
     folder = f"{base}/{inner}".rstrip("/")
     found = data_files(files, folder)
     try:
-        counted.check(footer_rows(files, found), len(found), path)
+        counted.check(footer_rows(files, found), path)
     except MissingRows:
         with suppress(OSError):
             files.delete_dir(folder)
@@ -288,7 +277,7 @@ def _is_folder(files: pafs.FileSystem, path: str) -> bool:
 
 
 def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
-    """Rename the hidden folder of a batch; if another driver was first, delete it and return False.
+    """Rename the hidden folder of a batch; return False if another driver was first. Its hidden folder then stays.
 
     Raises
     ------
@@ -304,28 +293,12 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
                 return True
         if not _is_complete(files, folder):
             raise TableConflict(
-                f"cannot write {folder}: the folder exists and is incomplete, because the file {_MARK} is missing. A "
-                "store without renames has left it, or the file was deleted. Delete the folder to write the batch again"
+                f"cannot write {folder}: the folder exists and is incomplete, because the file {_MARK} is missing. "
+                "Delete the folder to write the batch again"
             )
         return False
 
-    won = retry(rename, lambda error: isinstance(error, OSError), [0, 0])
-    if not won:
-        for rest in (hidden, nested):  # only now: after an error, the rename is tried again
-            with suppress(OSError):
-                files.delete_dir(rest)
-    return won
-
-
-def _clean_up(files: pafs.FileSystem, writing: str, batch_id: int) -> None:
-    """Delete incomplete files of earlier batches. Those of the current batch may belong to another driver."""
-    import pyarrow.fs as pafs
-
-    for info in files.get_file_info(pafs.FileSelector(writing, allow_not_found=True)):
-        number = info.base_name.partition("=")[2].partition("-")[0]
-        if info.type == pafs.FileType.Directory and number.isdigit() and int(number) < batch_id:
-            with suppress(OSError):
-                files.delete_dir(info.path)
+    return retry(rename, lambda error: isinstance(error, OSError), [0, 0])
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:

@@ -38,9 +38,8 @@ def write_once(
     was written before is run again without writing, because Spark commits state only for a batch that runs completely.
 
     - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
-      appears as a whole. A table belongs to one query, or to several writers named by ``app_id``. On S3 and other
-      stores without a rename of folders, the files of a batch appear one by one, and two drivers must not write the
-      same batch at the same time: use ``delta`` there.
+      appears as a whole. A table belongs to one query, or to several writers named by ``app_id``. S3 and other stores
+      that do not rename folders are refused: use ``delta`` there.
     - ``delta``: each batch is one commit of a Delta table, which may have any number of writers and readers. Spark
       writes the data files, and the driver commits them with the package `deltalake` (extra ``delta``). If the session
       has Delta's catalog (its JAR), Delta's own writer commits instead. Then the table may have a name, mapped columns,
@@ -121,8 +120,6 @@ def write_once(
         raise ValueError("batch_df must have columns, got none")
     known = table_format(format)
     place = _place(known, path, table)
-    if isinstance(partition_by, str):
-        raise ValueError(f"partition_by must be a tuple of column names, got {partition_by!r}")
     for name in partition_by:
         check_name("partition_by", name)
     integer("batch_id", batch_id, 0, INT64_MAX)

@@ -20,7 +20,7 @@ from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -45,6 +45,17 @@ _TYPES: Final[tuple[tuple[Any, str], ...]] = (
     (T.TimestampNTZType, "timestamp without time zone"),
     (_NESTED, "jsonb"),
 )
+_HOLDS: Final = (
+    ("text", r"character varying(\(\d+\))?|uuid|jsonb?"),
+    ("smallint|integer|bigint", r"smallint|integer|bigint|numeric(\(\d+,\d+\))?"),
+    ("numeric.*", "numeric"),
+    ("jsonb", "json"),
+)
+"""Patterns of types, and of other types of a table that take their values unchanged or refuse them."""
+_ELEMENTS: Final = r"(text|smallint|integer|bigint|numeric.*|boolean|double precision|real|date)$"
+"""The types of elements that an array may have; another one is ``jsonb``."""
+_ODD_KEYS: Final = r"map<(binary|array|map|struct)\b"
+"""Spark does not write the keys of these maps to JSON as their values."""
 _AS_JSON: Final = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
@@ -55,18 +66,24 @@ _AS_JSON: Final = {
 _WRITTEN_ALIKE: Final = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1"
 """PostgreSQL writes a row as the same JSON for any settings of the server and the role."""
 _STORE: Final = (
-    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {key} ON CONFLICT ({key}) DO NOTHING"
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {keys} ON CONFLICT ({keys}) DO NOTHING"
 )
 """The rows in the order of the key, so that two transactions do not wait for each other in a circle."""
+_REPLACE: Final = (
+    "INSERT INTO {table} AS msgid_held ({columns}) SELECT DISTINCT ON ({keys}) {columns} FROM {staged} "
+    "ORDER BY {keys}, {latest} DESC NULLS LAST ON CONFLICT ({keys}) DO UPDATE SET ({columns}) = ROW({excluded}) "
+    "WHERE excluded.{latest} IS NOT NULL AND (msgid_held.{latest} < excluded.{latest}) IS NOT FALSE"
+)
+_OTHER: Final = "ROW({ours}) IS DISTINCT FROM ROW({theirs})"
+_NOT_EARLIER: Final = " AND (msgid_new.{latest} < msgid_held.{latest}) IS NOT TRUE"
 _DIFFERS: Final = (
     "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
-    "ON msgid_held.{key} = msgid_new.{key} WHERE ROW({ours}) IS DISTINCT FROM ROW({theirs}))"
+    "ON ROW({held_keys}) = ROW({new_keys}) WHERE {differs})"
 )
 _COMPARE: Final = (
-    "WITH compared AS (SELECT msgid_new, (msgid_new).{key} AS key, "
-    "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, "
-    "ROW({ours}) IS DISTINCT FROM ROW({theirs}) AS differs "
-    "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON msgid_held.{key} = msgid_new.{key}), "
+    "WITH compared AS (SELECT msgid_new, {key} AS key, "
+    "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, {differs} AS differs "
+    "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON ROW({held_keys}) = ROW({new_keys})), "
     "other AS (SELECT key::text AS key, to_jsonb(msgid_new)::text AS row FROM compared WHERE differs), "
     "kept AS (INSERT INTO {side} (fingerprint, key, row, reason) SELECT DISTINCT ON (1) md5(row), key, row, "
     "'another content under this key' FROM other ORDER BY 1 ON CONFLICT DO NOTHING) "
@@ -105,6 +122,7 @@ class Upserted(NamedTuple):
     """
 
     inserted: int
+    """Rows that are new, and rows that have replaced others."""
     present: int
     """Rows that existed with equal content, including rows of a task that was retried after its commit."""
     conflicts: int
@@ -112,9 +130,16 @@ class Upserted(NamedTuple):
 
 
 def upsert_postgres(
-    batch_df: DataFrame, conninfo: str, table: str | tuple[str, str], key: str = "id", *, key_is_id: bool = True
+    batch_df: DataFrame,
+    conninfo: str,
+    table: str | tuple[str, str],
+    key: str | Sequence[str] = "id",
+    *,
+    key_is_id: bool = True,
+    latest_by: str | None = None,
+    evolve: bool = False,
 ) -> Upserted:
-    """Insert rows into a PostgreSQL table, each key once; a row with an existing key is not changed.
+    """Insert rows into a PostgreSQL table, each key once; the first row of a key stays, or its latest one.
 
     Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
     CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
@@ -126,9 +151,17 @@ def upsert_postgres(
     error, and no row of the row's partition is written. Rows of other partitions may be stored: repeat the batch after
     the cause is gone. Spark repeats a task that has lost its connection, as often as ``spark.task.maxFailures`` says.
 
-    A missing table is created, with the key as its primary key; nested columns become ``jsonb``. An existing table
-    must have these columns, of these types, and a unique index on the key that is not deferrable; the key must be NOT
-    NULL. A trigger must not change or drop the rows of an insert.
+    With ``latest_by``, a row replaces the stored row with its key if its value in this column is greater. A row with a
+    lower value changes nothing, so batches may come in any order. An equal value or NULL with other content is a
+    conflict.
+
+    A missing table is created, with the key as its primary key; arrays of plain values become arrays,
+    other nested columns ``jsonb``. An existing table
+    must have these columns, and a unique index on the key that is not deferrable; the key must be NOT NULL. Its types
+    may differ if they hold each value: ``varchar``, ``uuid``, ``json`` and ``jsonb`` for text, integers and ``numeric``
+    for integers, ``numeric`` without a scale for decimals, and arrays of such types for arrays. PostgreSQL converts the
+    values, refuses those that do not fit, and compares them as its own. A trigger must not change or drop the rows of
+    an insert.
 
     IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
     ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
@@ -143,11 +176,15 @@ def upsert_postgres(
         Use a password file or a service file on the executors to keep the password out of it.
     table : str or tuple of str
         the table's name, ``table`` or ``schema.table``; a tuple (schema, table) if a name has a dot.
-    key : str
-        the column of the key.
+    key : str or sequence of str
+        the column of the key, or its columns.
     key_is_id : bool
-        whether the key is an ID. If False, keys are stored and compared unchanged: 32 hex digits, for example, are not
-        read as an ID of version 0.
+        whether the columns of the key have IDs. If False, keys are stored and compared unchanged: 32 hex digits, for
+        example, are not read as an ID of version 0.
+    latest_by : str, optional
+        the column that orders the rows of a key, such as a version or a time. Default: the first row of a key stays.
+    evolve : bool
+        whether to add the columns that the table lacks. A change stays if the batch fails after it.
 
     Returns
     -------
@@ -176,13 +213,15 @@ def upsert_postgres(
     for name in (*parts[:-1], f"{parts[-1]}_conflicts", *batch_df.columns):
         if len(name.encode()) > _NAME_LENGTH:
             raise ValueError(f"a name in PostgreSQL must have at most {_NAME_LENGTH} bytes of UTF-8, got {name!r}")
-    if key not in batch_df.columns:
-        raise ValueError(f"key must be one of the columns {', '.join(batch_df.columns)}, got {key!r}")
-    target = _Target(conninfo, parts, key, _column_types(batch_df.schema))
-    if key_is_id:
-        batch_df = _with_canonical_key(batch_df, key)
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    if not keys or not {*keys, latest_by} - {None} <= {*batch_df.columns}:
+        known = ", ".join(batch_df.columns)
+        raise ValueError(f"key and latest_by must be of the columns {known}, got key={key!r}, latest_by={latest_by!r}")
+    for name in keys if key_is_id else ():
+        batch_df = _with_canonical_key(batch_df, name)
     use_own_python(batch_df.sparkSession)
-    _transact(target, lambda connection: _prepare(connection, target))
+    wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), latest_by)
+    target: _Target = _transact(wanted, lambda connection: _prepare(connection, wanted, evolve=evolve))
 
     def insert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -191,7 +230,7 @@ def upsert_postgres(
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
     try:
-        counts = _with_json(batch_df).mapInArrow(shipped(insert), _COUNTS).collect()
+        counts = _with_texts(batch_df, target.types).mapInArrow(shipped(insert), _COUNTS).collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:
@@ -211,7 +250,7 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
     Examples
     --------
     >>> _column_types(T.StructType.fromDDL("id string, amount decimal(10, 2), tags array<string>"))
-    {'id': 'text', 'amount': 'numeric(10,2)', 'tags': 'jsonb'}
+    {'id': 'text', 'amount': 'numeric(10,2)', 'tags': 'text[]'}
     """
     types: dict[str, str] = {}
     for field in schema:
@@ -219,22 +258,30 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
             types[field.name] = f"numeric({field.dataType.precision},{field.dataType.scale})"
             continue
         found = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
-        if not found or _has_odd_keys(field.dataType):
+        if not found or re.search(_ODD_KEYS, field.dataType.simpleString()):
             raise ValueError(
                 f"cannot store column {field.name!r} in PostgreSQL: it lacks the type "
                 f"{field.dataType.simpleString()}; cast it, for example to string"
             )
         types[field.name] = found[0]
+        if isinstance(field.dataType, T.ArrayType):
+            element = _column_types(T.StructType([T.StructField(field.name, field.dataType.elementType)]))[field.name]
+            if re.match(_ELEMENTS, element):
+                types[field.name] = f"{element}[]"
     return types
 
 
-def _has_odd_keys(type: T.DataType) -> bool:
-    """Return whether a nested type has a map whose keys Spark does not write to JSON as their values."""
-    if isinstance(type, T.ArrayType):
-        return _has_odd_keys(type.elementType)
-    if isinstance(type, T.MapType):
-        return isinstance(type.keyType, (T.BinaryType, *_NESTED)) or _has_odd_keys(type.valueType)
-    return isinstance(type, T.StructType) and any(_has_odd_keys(field.dataType) for field in type)
+def _takes(held: str, type: str) -> bool:
+    """Return whether a column of a table holds each value of a type unchanged, or refuses it.
+
+    Examples
+    --------
+    >>> _takes("uuid", "text"), _takes("numeric(10,2)", "numeric(10,4)"), _takes("character varying(9)[]", "text[]")
+    (True, False, True)
+    """
+    if type.endswith("[]"):
+        return held in ("json", "jsonb") or (held.endswith("[]") and _takes(held[:-2], type[:-2]))
+    return held == type or any(re.fullmatch(own, type) and re.fullmatch(other, held) for own, other in _HOLDS)
 
 
 def _with_canonical_key(df: DataFrame, key: str) -> DataFrame:
@@ -248,15 +295,19 @@ def _with_canonical_key(df: DataFrame, key: str) -> DataFrame:
     return df
 
 
-def _with_json(df: DataFrame) -> DataFrame:
-    """Return the rows with nested values as JSON, and times as microseconds, which do not depend on a time zone.
+def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
+    """Return the rows with nested values as arrays of PostgreSQL or JSON, and times as microseconds without a zone.
 
     The columns are named by their positions, because `mapInArrow` does not accept a name with a dot.
     """
     columns = []
     for place, field in enumerate(df.schema):
         column = F.col(quoted_name(field.name))
-        if isinstance(field.dataType, _NESTED):
+        if types[field.name].endswith("[]"):
+            cells = F.transform(column, lambda cell: F.regexp_replace(cell.cast("string"), r'(["\\])', r"\\$1"))
+            cells = F.transform(cells, lambda cell: F.coalesce(F.concat(F.lit('"'), cell, F.lit('"')), F.lit("NULL")))
+            column = F.concat(F.lit("{"), F.array_join(cells, ","), F.lit("}"))
+        elif isinstance(field.dataType, _NESTED):
             column = F.to_json(column, _AS_JSON)
         elif isinstance(field.dataType, T.TimestampType):
             column = F.unix_micros(column)
@@ -269,8 +320,9 @@ class _Target(NamedTuple):
 
     conninfo: str
     table: tuple[str, ...]
-    key: str
+    keys: tuple[str, ...]
     types: dict[str, str]
+    latest_by: str | None = None
 
     def __repr__(self) -> str:
         return f"_Target({'.'.join(self.table)})"
@@ -310,27 +362,38 @@ def _names(target: _Target) -> dict[str, Any]:
     from psycopg import sql
 
     *schema, name = target.table
-    columns = [sql.Identifier(column) for column in target.types]
-    return {
+
+    def cells(row: str, columns: Iterable[str], json: str = "") -> Any:
+        forms = {column: f"{row}{{}}{json if target.types[column] == 'json' else ''}" for column in columns}
+        return sql.SQL(", ").join(sql.SQL(form).format(sql.Identifier(column)) for column, form in forms.items())
+
+    names = {
         "table": sql.Identifier(*target.table),
         "side": sql.Identifier(*schema, f"{name}_conflicts"),
         "staged": sql.Identifier("pg_temp", "msgid_staged"),
-        "key": sql.Identifier(target.key),
-        "columns": sql.SQL(", ").join(columns),
-        "ours": sql.SQL(", ").join(sql.SQL("msgid_new.{}").format(column) for column in columns),
-        "theirs": sql.SQL(", ").join(sql.SQL("msgid_held.{}").format(column) for column in columns),
+        "keys": cells("", target.keys),
+        "new_keys": cells("msgid_new.", target.keys),
+        "held_keys": cells("msgid_held.", target.keys),
+        "key": sql.SQL("{}" if len(target.keys) == 1 else "ROW({})").format(cells("(msgid_new).", target.keys)),
+        "latest": sql.Identifier(target.latest_by or ""),
+        "columns": cells("", target.types),
+        "excluded": cells("excluded.", target.types),
+        "ours": cells("msgid_new.", target.types, "::jsonb"),
+        "theirs": cells("msgid_held.", target.types, "::jsonb"),
     }
+    differs = _OTHER + (_NOT_EARLIER if target.latest_by else "")
+    return {**names, "differs": sql.SQL(differs).format(**names)}
 
 
-def _run(connection: Any, statement: str, names: dict[str, Any]) -> Any:
+def _run(connection: Any, statement: str, names: dict[str, Any], *columns: str) -> Any:
     """Run a statement with names in ``{}``."""
     from psycopg import sql
 
-    return connection.execute(sql.SQL(statement).format(**names))
+    return connection.execute(sql.SQL(statement).format(*map(sql.Identifier, columns), **names))
 
 
-def _prepare(connection: Any, target: _Target) -> None:
-    """Create missing tables, and check an existing table."""
+def _prepare(connection: Any, target: _Target, *, evolve: bool = False) -> _Target:
+    """Create missing tables, and check an existing table; return the target with the types of the table."""
     from psycopg import sql
 
     names = _names(target)
@@ -338,18 +401,18 @@ def _prepare(connection: Any, target: _Target) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(hashtext('msgid'), hashtext(%s))", [".".join(target.table)])
     if connection.execute("SELECT to_regclass(%s)", [names["table"].as_string(connection)]).fetchone()[0] is None:
         names["definitions"] = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type))  # a type from `_column_types`
-            for name, type in target.types.items()
+            sql.SQL(f"{{}} {type}").format(sql.Identifier(name)) for name, type in target.types.items()
         )
-        _run(connection, "CREATE TABLE {table} ({definitions}, PRIMARY KEY ({key}))", names)
-    else:
-        _check_table(connection, target, names)
+        _run(connection, "CREATE TABLE {table} ({definitions}, PRIMARY KEY ({keys}))", names)
+    types = _check_table(connection, target, names, evolve=evolve)
     if connection.execute("SELECT to_regclass(%s)", [names["side"].as_string(connection)]).fetchone()[0] is None:
         columns = "fingerprint text PRIMARY KEY, key text, row text NOT NULL, reason text NOT NULL"
         _run(connection, f"CREATE TABLE {{side}} ({columns}, at timestamptz NOT NULL DEFAULT now())", names)
+    return target._replace(types=types)
 
 
-def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> None:
+def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evolve: bool) -> dict[str, str]:
+    """Check that a table takes the rows, or add the columns that it lacks; return the types of the rows there."""
     oid = connection.execute("SELECT %s::regclass::oid", [names["table"].as_string(connection)]).fetchone()[0]
     held = dict(
         connection.execute(
@@ -359,17 +422,23 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any]) -> Non
         ).fetchall()
     )
     for name, type in target.types.items():
-        if held.get(name) != type:
+        if evolve and name not in held:
+            _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
+            held[name] = type
+        if not _takes(held.get(name, ""), type):
             found = f"it is {held[name]}" if name in held else "it is missing"
             raise target.error(f"column {name!r} must be {type}, and {found}")
     unique = connection.execute(
-        "SELECT 1 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE "
-        "i.indrelid = %s AND i.indisunique AND i.indnkeyatts = 1 AND i.indpred IS NULL "
-        "AND i.indisvalid AND i.indimmediate AND a.attnotnull AND a.attname = %s",
-        [oid, target.key],
+        "SELECT FROM pg_index i WHERE indrelid = %s AND indisunique AND indnkeyatts = %s AND indpred IS NULL "
+        "AND indisvalid AND indimmediate AND (SELECT array_agg(attname::text) FROM pg_attribute WHERE attnotnull "
+        "AND attrelid = i.indrelid AND attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1])) @> %s",
+        [oid, len(target.keys), [*target.keys]],
     ).fetchone()
     if unique is None:
-        raise target.error(f"it must have a unique index on {target.key!r}, which must be NOT NULL")
+        raise target.error(
+            f"it must have a unique index on {', '.join(map(repr, target.keys))}, which must be NOT NULL"
+        )
+    return {name: held[name] for name in target.types}
 
 
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
@@ -387,7 +456,7 @@ def _insert_rows(connection: Any, target: _Target, batches: Iterable[pa.RecordBa
     _run(connection, "CREATE TEMPORARY TABLE {staged} ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0", names)
     copied = _copy(connection, target, names, batches)
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
-    inserted = _run(connection, _STORE, names).rowcount
+    inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
     if not _run(connection, _DIFFERS, names).fetchone()[0]:
         return Upserted(inserted, copied - inserted, 0)
     connection.execute(_WRITTEN_ALIKE)

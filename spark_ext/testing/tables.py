@@ -12,13 +12,15 @@ from pyspark.sql import functions as F
 from spark_ext.tables import table_formats
 from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.sinks import read_table, write_once
-from spark_ext.tables.table_formats import TableFormat, TableName, format_of_table, register_table_format
+from spark_ext.tables.table_formats import TableName, format_of_table, register_table_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from spark_ext.tables.table_formats import TableFormat
 
 _DRIVERS = 3
 """The number of drivers that write one batch at once."""
@@ -33,6 +35,8 @@ class TableFormatTests:
 
     format: TableFormat
     """The format. It is registered for each test."""
+    evolves: bool = False
+    """Whether the format adds columns with ``evolve=True``."""
     options: ClassVar[dict[str, Any]] = {}
     """Options that are passed to `spark_ext.write_once`, such as ``partition_by`` with the column ``k``."""
 
@@ -110,8 +114,8 @@ class TableFormatTests:
         """With ``evolve=True``, readers see NULL in the earlier rows of a new column; a type widens or is refused."""
         assert self._write(_rows(spark, 0, 2), 0, table)
         more = _rows(spark, 2, 4).withColumn("a.b", F.lit(7))
-        if type(self.format).evolve is TableFormat.evolve:
-            with pytest.raises(ValueError, match="evolve must be False for format="):
+        if not self.evolves:
+            with pytest.raises(ValueError, match=r"evolve must be False for format=|it needs Delta's JAR"):
                 self._write(more, 1, table, evolve=True)
             return
         wrote = _Results()

@@ -35,12 +35,14 @@ def count(spark, path, format=None):
 def main(classes, server):
     spark = session(classes, server)
     found = {}
-    for format in ("parquet", "delta"):
-        path = f"s3a://lake/{format} table"
-        options = {"format": format, "app_id": "w", "partition_by": ("kind",)}
-        batch = spark.range(4).selectExpr("id", "id % 2 AS kind")
-        written = [ids.write_once(batch, number, path, **options) for number in (0, 1, 1)]
-        found[format] = [*written, count(spark, path)]
+    path, batch = "s3a://lake/delta table", spark.range(4).selectExpr("id", "id % 2 AS kind")
+    options = {"app_id": "w", "partition_by": ("kind",)}
+    written = [ids.write_once(batch, number, path, format="delta", **options) for number in (0, 1, 1)]
+    found["delta"] = [*written, count(spark, path)]
+    try:
+        ids.write_once(batch, 0, "s3a://lake/parquet table", **options)
+    except ids.TableConflict as error:
+        found["parquet"] = str(error)
 
     segments = "s3a://lake/iggy/streams/1/topics/orders/partitions/0"
     files, folder = filesystem(segments)

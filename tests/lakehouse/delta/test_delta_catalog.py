@@ -30,6 +30,7 @@ class TestDeltaOfAPath(TableFormatTests):
     """Delta's own writer commits to a folder."""
 
     format = table_format("delta")
+    evolves = True
     options: ClassVar = {"partition_by": ("k",)}
 
 
@@ -37,6 +38,7 @@ class TestDeltaOfAName(TableFormatTests):
     """Delta's own writer commits to a table of the catalog."""
 
     format = table_format("delta")
+    evolves = True
 
     @pytest.fixture
     def table(self):

@@ -20,6 +20,7 @@ class TestParquet(TableFormatTests):
     """One folder per batch."""
 
     format = table_format("parquet")
+    evolves = True
     options: ClassVar = {"partition_by": ("k",)}
 
 

@@ -24,6 +24,7 @@ WRITER = Writer("a", query=None, chosen=True)
         ("lake.db.t", ["lake", "db", "t"]),
         ("db.t", ["db", "t"]),
         ("lake.a.b.c", ["lake", "a", "b", "c"]),
+        ("lake.branch_x.my_branch_", ["lake", "branch_x", "my_branch_"]),
         ("`la-ke`.`d.b`.ä1", ["la-ke", "d.b", "ä1"]),
     ],
 )
@@ -38,11 +39,12 @@ def test_name_of_an_iceberg_table_has_parts(name, parts):
         "", "t", "/data/t", "lake.db.t/x", "s3://lake/db", "lake..t", ".t", "lake.db.", "lake.my-db.t", "lake.db.t\n",
         "lake.`d`b`.t", "lake.db.`t'`", 'lake.db.`"`', "lake.db.`a\\`", "lake.db.``", " lake.db.t", "lake.db t", None,
         "lake.db.t.branch_x", "lake.db.`TAG_x`", "lake.db.t.snapshot_id_7", "lake.db.t.at_timestamp_7",
+        "lake.db.changelog",
     ],
 )  # fmt: skip
 def test_text_that_does_not_name_an_iceberg_table_is_refused(name):
     """Paths, quotes, and versions of a table are refused before Spark sees them."""
-    with pytest.raises(ValueError, match=r"an Iceberg table must (have a name such as|not select)"):
+    with pytest.raises(ValueError, match="an Iceberg table must have a name such as"):
         iceberg.parts_of(name)
 
 

@@ -46,7 +46,7 @@ def test_tables_and_sources_on_s3_do_what_they_do_on_a_disk(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **package, **environment})
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
-        "parquet": [True, True, False, 8],
+        "parquet": "cannot write to s3a://lake/parquet table: its store does not rename folders; use format='delta'",
         "delta": [True, True, False, 8],
         "iggy": [[["available", 6]]],
         "messages": 6,

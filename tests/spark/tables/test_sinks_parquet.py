@@ -74,26 +74,12 @@ def test_write_once_where_spark_marks_no_output_marks_the_batch(spark, tmp_path,
     assert list((tmp_path / "table" / "writer=a" / ".writing").iterdir()) == []
 
 
-def test_write_once_without_rename_writes_in_place(spark, tmp_path, monkeypatch):
-    """On a store that cannot rename folders, a batch without the mark ``_SUCCESS`` is replaced."""
-    path = str(tmp_path / "table")
+def test_write_once_to_a_store_that_does_not_rename_folders_is_refused(spark, tmp_path, monkeypatch):
+    """The files of a batch would appear one by one, such as on S3."""
     monkeypatch.setattr(parquet, "_RENAMES", ())
-    assert ids.write_once(spark.range(5), 0, path, app_id="a")
-    assert not ids.write_once(spark.range(5), 0, path, app_id="a")
-    (tmp_path / "table" / "writer=a" / "batch=0" / "_SUCCESS").unlink()
-    assert ids.write_once(spark.range(5), 0, path, app_id="a")
-    assert numbers(spark.read.parquet(path)) == [0, 1, 2, 3, 4]
-
-
-def test_write_once_half_written_batches_are_deleted_later(spark, tmp_path):
-    """The files of a killed driver are deleted after the next batch."""
-    left = tmp_path / "table" / "writer=a" / ".writing" / "batch=0-f00"
-    left.mkdir(parents=True)
-    (left / "part-0.parquet").write_bytes(b"half")
-    ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a")
-    assert left.exists()  # it may be another driver's, which is still writing
-    ids.write_once(spark.range(1), 1, str(tmp_path / "table"), app_id="a")
-    assert not left.exists()
+    with pytest.raises(TableConflict, match=r"its store does not rename folders; use format='delta'"):
+        ids.write_once(spark.range(5), 0, str(tmp_path / "table"), app_id="a")
+    assert not (tmp_path / "table").exists()
 
 
 def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
@@ -108,7 +94,7 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", part=7)
     with pytest.raises(ValueError, match="format must be one of parquet, delta, iceberg, got 'orc'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", format="orc")
-    with pytest.raises(ValueError, match="partition_by must be a tuple of column names, got 'id'"):
+    with pytest.raises(ValueError, match="partition_by must name columns of the rows, got 'i'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", partition_by="id")
     for wrong in (1.0, True, None, "01", -1, 1 << 63):
         with pytest.raises((TypeError, ValueError), match="batch_id must be"):

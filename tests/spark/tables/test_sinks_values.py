@@ -145,13 +145,13 @@ _JSON = {
     "texts 2": "[]",
     "times 1": '["2026-01-02T03:04:05.123456Z", null]',
     "clocks 1": '["2026-03-08T02:30:00.123456"]',
-    "numbers 1": f'["NaN", 0.0, 0.0, "Infinity", "-Infinity", 0.{"0" * 323}49]',
+    "numbers 1": '["NaN",-0,0,"Infinity","-Infinity",5e-324]',
     "Struct 1": '{"%s\\"": [{"at": "0001-01-01T00:00:00.000001Z"}], "a.b": 1}',
     "Struct 2": '{"%s\\"": null, "a.b": null}',
     "by text 1": '{"": null, "a": 1}',
     "by time 1": '{"1767323045123456": 1}',
 }
-"""Nested values in PostgreSQL, whose numbers in JSON lack -0.0."""
+"""Nested values in PostgreSQL; arrays of plain values are arrays."""
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,12 @@ def test_upsert_postgres_keeps_every_value(spark, server, encoding):
         assert counts == Upserted(inserted, present, 0)
     types = _column_types(rows.schema)
     with psycopg.connect(conninfo, client_encoding="utf8") as connection:
-        cells = [sql.SQL(_EXACT.get(type, "{}")).format(sql.Identifier(name)) for name, type in types.items()]
+        cells = [
+            sql.SQL(_EXACT.get(type, "array_to_json({})::text" if type.endswith("[]") else "{}")).format(
+                sql.Identifier(name)
+            )
+            for name, type in types.items()
+        ]
         query = sql.SQL("SELECT {} FROM edges").format(sql.SQL(", ").join(cells))
         stored = {
             id.decode(): dict(zip(rows.columns[1:], rest, strict=True)) for id, *rest in connection.execute(query)
@@ -186,7 +191,7 @@ def test_upsert_postgres_keeps_every_value(spark, server, encoding):
     assert stored.keys() == {case.id for case in cases}
     expected = plain_rows(rows.toArrow())
     for case in cases:
-        if types[case.column.name] != "jsonb":
+        if types[case.column.name] != "jsonb" and not types[case.column.name].endswith("[]"):
             assert repr(stored[case.id]) == repr(expected[case.id][0]), case
         elif case.id in _JSON:
             assert stored[case.id][case.column.name] == _JSON[case.id]

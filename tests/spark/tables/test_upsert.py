@@ -2,12 +2,14 @@
 
 import random
 import threading
+from decimal import Decimal
 
 import psycopg
 import pyarrow as pa
 import pytest
 from helpers.servers import running_pool, running_postgres
 from psycopg import sql
+from pyspark.sql import functions as F
 
 from spark_ext import PostgresError, Upserted, upsert_postgres
 from spark_ext.tables import upsert
@@ -45,7 +47,7 @@ def test_upsert_postgres_replayed_rows_change_nothing(spark, server, rows_of):
     assert rows_of("replayed_conflicts") == []
     with running_pool(server) as pooled:
         assert upsert_postgres(more.repartition(3), pooled, "replayed") == Upserted(0, 21, 0)
-        target = upsert._Target(pooled, ("replayed",), "id", {})
+        target = upsert._Target(pooled, ("replayed",), ("id",), {})
         prepared = "SELECT count(*) FROM pg_prepared_statements"
         assert upsert._transact(target, lambda one: [one.execute(prepared).fetchone() for _ in range(9)]) == [(0,)] * 9
 
@@ -132,7 +134,7 @@ def test_upsert_postgres_that_ends_between_two_rows_is_exact(server, rows_of, fa
     """No row is visible before the commit; the retried task stores each row once."""
     name = f"between_{fault.split()[1]}"
     rows = [(f"key {number}", number) for number in range(10)]
-    target = upsert._Target(server, (name,), "id", {"id": "text", "n": "bigint"})
+    target = upsert._Target(server, (name,), ("id",), {"id": "text", "n": "bigint"})
     upsert._transact(target, lambda connection: upsert._prepare(connection, target))
 
     def failing():
@@ -215,6 +217,127 @@ def test_upsert_postgres_keys_that_are_not_ids_are_compared_as_they_are(spark, s
     assert sorted(rows_of("plain_keys")) == [(V0,), (V0.lower(),)]
 
 
+TYPES = """
+    id uuid PRIMARY KEY, short varchar(5), doc json, docb jsonb, pair json, n numeric, big numeric(20, 0),
+    small smallint, exact numeric, texts text[], codes varchar(3)[], ints bigint[], decimals numeric[], days date[],
+    nested jsonb
+"""
+"""A table of a service, with types that `upsert_postgres` does not choose itself."""
+
+
+def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
+    """PostgreSQL converts and compares the values, also in other spellings; what does not fit is refused."""
+    with psycopg.connect(server) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS typed, typed_conflicts; CREATE TABLE typed ({TYPES})")
+    rows = spark.sql("""
+        SELECT '0190A5B4-0000-7000-8000-00000000000A' AS id, 'ä' AS short, '{"b": 1, "a": [2]}' AS doc, '[1]' AS docb,
+        NAMED_STRUCT('x', 1) AS pair, 7 AS n, 9L AS big, 3L AS small, 1.50BD AS exact,
+        ARRAY('a"b', '\\\\', NULL, '', 'NULL', '{,}') AS texts, ARRAY('abc') AS codes, ARRAY(1, NULL) AS ints,
+        ARRAY(1.50BD) AS decimals, ARRAY(DATE'2026-01-02') AS days, ARRAY(NAMED_STRUCT('n', 1)) AS nested
+        UNION ALL SELECT '0190a5b4-0000-7000-8000-00000000000b', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, NULL""")
+    assert upsert_postgres(rows, server, "typed") == Upserted(2, 0, 0)
+    spelled = rows.selectExpr(
+        "* EXCEPT (id, doc)", "lower(id) AS id", """IF(doc IS NULL, doc, '{"a":[2],"b":1}') AS doc"""
+    )
+    assert upsert_postgres(spelled, server, "typed") == Upserted(0, 2, 0)
+    stored = dict(zip(rows.columns, rows_of("typed")[0], strict=True))
+    assert stored["texts"] == ['a"b', "\\", None, "", "NULL", "{,}"]
+    assert (stored["ints"], stored["decimals"], stored["pair"], stored["nested"]) == (
+        [1, None], [Decimal("1.50")], {"x": 1}, [{"n": 1}],
+    )  # fmt: skip
+    other = rows.withColumn("texts", F.array(F.lit("other"))).withColumn("doc", F.lit("{}"))
+    assert upsert_postgres(other, server, "typed") == Upserted(0, 0, 2)
+    assert len(rows_of("typed_conflicts")) == 2
+    new = rows.where("n = 7").withColumn("id", F.lit("0190a5b4-0000-7000-8000-00000000000c"))
+    for name, value, says in [
+        ("short", F.lit("six ch"), "value too long for type character varying"),
+        ("id", F.lit("no UUID"), "invalid input syntax for type uuid"),
+        ("doc", F.lit("{"), "invalid input syntax for type json"),
+        ("small", F.lit(1 << 40), "out of range for type smallint"),
+        ("codes", F.array(F.lit("four")), "value too long"),
+        ("exact", F.lit(1.5), "column 'exact' must be double precision, and it is numeric"),
+        ("days", F.array(F.lit("2026")), r"column 'days' must be text\[\], and it is date\[\]"),
+    ]:
+        with pytest.raises(PostgresError, match=says):
+            upsert_postgres(new.withColumn(name, value), server, "typed")
+    assert len(rows_of("typed")) == 2
+
+
+def test_upsert_postgres_keys_of_several_columns(spark, server, rows_of):
+    """The columns are one key, in any order of the index; a NULL in one of them is refused."""
+    rows = spark.createDataFrame([("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")], 'id string, `N "o"` int, text string')
+    keys = ['N "o"', "id"]
+    assert upsert_postgres(rows, server, "several", keys) == Upserted(3, 0, 0)
+    assert upsert_postgres(rows, server, "several", keys[::-1]) == Upserted(0, 3, 0)
+    assert upsert_postgres(rows.withColumn("text", F.lit("x")), server, "several", keys) == Upserted(0, 1, 2)
+    assert {row[1] for row in rows_of("several_conflicts")} == {"(2,a)", "(1,b)"}
+    with pytest.raises(PostgresError, match="null value in column"):
+        upsert_postgres(rows.withColumn("id", F.lit(None).cast("string")), server, "several", keys)
+    for key in (["id"], ["id", "text"]):
+        with pytest.raises(PostgresError, match="it must have a unique index on 'id'"):
+            upsert_postgres(rows, server, "several", key)
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TABLE nulls (id text, n int, UNIQUE (id, n))")
+    with pytest.raises(PostgresError, match="it must have a unique index on 'id', 'n', which must be NOT NULL"):
+        upsert_postgres(rows.selectExpr("id", "1 AS n"), server, "nulls", ("id", "n"))
+
+
+def test_upsert_postgres_latest_row_of_a_key_stays(spark, server, rows_of):
+    """Batches in any order, replayed, and divided in any way leave the same rows; equal versions are a conflict."""
+    rows = [("a", 1, "x"), ("a", 3, "y"), ("a", 2, "z"), ("b", 5, "u"), ("c", None, "n"), ("d", None, "m")]
+    schema, options = "id string, version int, text string", {"latest_by": "version"}
+
+    def put(*places, parts=1):
+        df = spark.createDataFrame([rows[place] for place in places], schema).repartition(parts)
+        return upsert_postgres(df, server, "latest", **options)
+
+    assert put(0) == Upserted(1, 0, 0)
+    assert put(1, 2, 3) == Upserted(2, 1, 0)
+    assert put(0, 1, 2, 3) == Upserted(0, 4, 0)
+    assert put(4, 5, parts=2) == Upserted(2, 0, 0)
+    assert put(4) == Upserted(0, 1, 0)
+    rows += [("c", 1, "n"), ("b", 5, "other"), ("b", None, "late"), ("b", 4, "late")]
+    assert put(6) == Upserted(1, 0, 0)
+    assert put(7, 8, 9) == Upserted(0, 1, 2)
+    assert put(7, 8, 9) == Upserted(0, 1, 2)
+    assert rows_of("latest") == [("a", 3, "y"), ("b", 5, "u"), ("c", 1, "n"), ("d", None, "m")]
+    assert len(rows_of("latest_conflicts")) == 2
+
+
+def test_upsert_postgres_latest_rows_of_drivers_at_once(spark, server, rows_of):
+    """Drivers that write versions in any order leave the last version of each key."""
+    versions = spark.range(300).selectExpr("CAST(id % 30 AS STRING) AS id", "id AS version", "id * 2 AS n")
+    found = []
+
+    def drive(df):
+        found.append(upsert_postgres(df, server, "raced", latest_by="version"))
+
+    orders = [versions.orderBy("version"), versions.orderBy(versions.version.desc()), versions.repartition(3)]
+    drivers = [threading.Thread(target=drive, args=(df,)) for df in orders]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    assert [sum(counts) for counts in found] == [300] * 3
+    assert [sum(counts.conflicts for counts in found)] == [0]
+    assert sorted(int(row[1]) for row in rows_of("raced")) == list(range(270, 300))
+
+
+def test_upsert_postgres_adds_columns(spark, server, rows_of):
+    """With ``evolve=True`` a missing column is added; without it, the rows are refused."""
+    rows = spark.sql("""SELECT 'a' AS id, 1 AS n, ARRAY('x') AS `new "list"`""")
+    assert upsert_postgres(rows.select("id", "n"), server, "grown") == Upserted(1, 0, 0)
+    more = rows.withColumn("id", F.lit("b"))
+    with pytest.raises(PostgresError, match=r"column 'new \"list\"' must be text.*, and it is missing"):
+        upsert_postgres(more, server, "grown")
+    assert upsert_postgres(more, server, "grown", evolve=True) == Upserted(1, 0, 0)
+    assert upsert_postgres(more, server, "grown") == Upserted(0, 1, 0)
+    assert rows_of("grown") == [("a", 1, None), ("b", 1, ["x"])]
+    with pytest.raises(PostgresError, match="column 'n' must be text, and it is integer"):
+        upsert_postgres(more.withColumn("n", F.lit("1")), server, "grown", evolve=True)
+
+
 def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
     """Schemas, tables and columns may have any name."""
     with psycopg.connect(server) as connection:
@@ -252,12 +375,16 @@ def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, row
     ("definition", "says"),
     [
         ("id text PRIMARY KEY, n int GENERATED ALWAYS AS (1) STORED", "cannot insert a non-DEFAULT value into column"),
-        ("id text PRIMARY KEY, n bigint", "column 'n' must be integer, and it is bigint"),
+        ("id text PRIMARY KEY, n text", "column 'n' must be integer, and it is text"),
         ("id text PRIMARY KEY", "column 'n' must be integer, and it is missing"),
         ("id text NOT NULL, n int", "it must have a unique index on 'id'"),
         ("id text UNIQUE, n int", "it must have a unique index on 'id', which must be NOT NULL"),
         ("id text NOT NULL UNIQUE DEFERRABLE, n int", "it must have a unique index on 'id'"),
-        ("id text NOT NULL, n int, UNIQUE (id, n)", "it must have a unique index on 'id'"),
+        ("id text NOT NULL, n int NOT NULL, UNIQUE (id, n)", "it must have a unique index on 'id'"),
+        ("id text NOT NULL, n int, UNIQUE (id) INCLUDE (n), CHECK (n > 1)", "violates check constraint"),
+        ("id text PRIMARY KEY, n smallint[]", "column 'n' must be integer, and it is smallint"),
+        ("id bigint PRIMARY KEY, n int", "column 'id' must be text, and it is bigint"),
+        ("id text PRIMARY KEY, n smallint CHECK (n > 1)", "violates check constraint"),
     ],
 )
 def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, definition, says):
@@ -281,7 +408,10 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "options", "says"),
     [
-        ("1 AS n", {}, "key must be one of the columns n, got 'id'"),
+        ("1 AS n", {}, "key and latest_by must be of the columns n, got key='id', latest_by=None"),
+        ("1 AS id", {"key": ()}, r"key and latest_by must be of the columns id, got key=\(\)"),
+        ("1 AS id", {"key": ("id", "k")}, r"of the columns id, got key=\('id', 'k'\)"),
+        ("1 AS id", {"latest_by": "at"}, "of the columns id, got key='id', latest_by='at'"),
         ("1 AS id", {"table": "a.b.c"}, "table must be a name or a schema and a name"),
         (
             "1 AS id",
