@@ -287,6 +287,10 @@ MUTATIONS = [
         ("partition columns may change", "spark_ext/tables/parquet.py", 'if said["partition_by"] != list(partition_by):',
          "if False:"),
         ("a second part is taken for a replay", "spark_ext/tables/sinks.py", "last[2] != plan[1]:", "False:"),
+        ("a part has the name of its writer", "spark_ext/tables/_writers.py", 'for name in (app_id or query, part) if name)',
+         "for name in (app_id or query,) if name)"),
+        ("parts of random rows are written", "spark_ext/tables/sinks.py", "if part is not None and not is_deterministic",
+         "if False and not is_deterministic"),
         tests=("tests/spark/tables/test_sinks_parquet.py",),
     ),
     *of(
@@ -297,6 +301,14 @@ MUTATIONS = [
         ("a commit whose answer is lost is another one's", "spark_ext/tables/delta.py",
          'return bool(last.get("write") == said["write"])', "return False"),
         tests=("tests/spark/tables/test_sinks_delta.py",),
+    ),
+    *of(
+        "sinks",
+        ("an earlier row replaces a later one", "spark_ext/tables/upsert.py",
+         "AND (msgid_held.{latest} < excluded.{latest}) IS NOT FALSE", ""),
+        ("an earlier row is a conflict", "spark_ext/tables/upsert.py", "(_NOT_EARLIER if target.latest_by else \"\")", '""'),
+        ("a type that rounds is taken", "spark_ext/tables/upsert.py", '("numeric.*", "numeric")', '("numeric.*", "numeric.*")'),
+        tests=("tests/spark/tables/test_upsert.py",),
     ),
     *of(
         "sinks",

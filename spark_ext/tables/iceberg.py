@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -95,7 +96,11 @@ class _Iceberg(TableFormat):
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(df.sparkSession, path)
-        return widened(df, table.evolve(plain(df.schema, _widened))) if table.exists() else df
+        if not table.exists():
+            return df
+        # Another driver may be first, so the table is read again after each error.
+        evolve = partial(table.evolve, plain(df.schema, _widened))
+        return widened(df, retry(evolve, lambda error: not isinstance(error, TableConflict), _DELAYS[:3]))
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(spark, path)
@@ -189,16 +194,15 @@ class _Table:
 
     def evolve(self, rows: T.StructType) -> T.StructType:
         """Add the columns that the table lacks, and widen types; return its columns."""
+        self.refresh()
         columns = self._spark.table(self.sql_name).schema
         check_columns(united(columns, rows))
         for field in united(columns, rows, widens=True):
-            name = quoted_name(field.name)
-            with suppress(AnalysisException):  # another driver was first, or `check_fits` refuses the rows
-                if field.name not in columns.names:
-                    self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
-                elif field.dataType != columns[field.name].dataType:
-                    type = field.dataType.simpleString()
-                    self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")
+            name, type = quoted_name(field.name), field.dataType.simpleString()
+            if field.name not in columns.names:
+                self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
+            elif field.dataType != columns[field.name].dataType:
+                self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")
         self.refresh()
         return self._spark.table(self.sql_name).schema
 

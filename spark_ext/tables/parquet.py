@@ -265,9 +265,7 @@ def _mark(files: pafs.FileSystem, folder: str) -> None:
 
 
 def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
-    import pyarrow.fs as pafs
-
-    return bool(files.get_file_info(f"{folder}/{_MARK}").type == pafs.FileType.File)
+    return bool(files.get_file_info(f"{folder}/{_MARK}").is_file)
 
 
 def _is_folder(files: pafs.FileSystem, path: str) -> bool:
