@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from spark_ext.tables._writers import Writer
 
 _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
-_SELECTOR: Final = "`?(?i:branch_|tag_|at_timestamp_|snapshot_id_|changelog)"
-"""Iceberg takes a last part of such a name for a version of the table that the other parts name."""
-_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})*\.(?!{_SELECTOR}){_PART}")
+_NAME: Final = re.compile(rf"(?:{_PART}\.)+(?!`?(?i:branch_|tag_|at_timestamp_|snapshot_id_|changelog)){_PART}")
+"""Iceberg takes a last part that begins so for a version of the table that the other parts name."""
 _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)

@@ -215,8 +215,7 @@ def upsert_postgres(
             raise ValueError(f"a name in PostgreSQL must have at most {_NAME_LENGTH} bytes of UTF-8, got {name!r}")
     keys = (key,) if isinstance(key, str) else tuple(key)
     if not keys or not {*keys, latest_by} - {None} <= {*batch_df.columns}:
-        known = ", ".join(batch_df.columns)
-        raise ValueError(f"key and latest_by must be of the columns {known}, got key={key!r}, latest_by={latest_by!r}")
+        raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
     for name in keys if key_is_id else ():
         batch_df = _with_canonical_key(batch_df, name)
     use_own_python(batch_df.sparkSession)

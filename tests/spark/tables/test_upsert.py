@@ -408,10 +408,10 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "options", "says"),
     [
-        ("1 AS n", {}, "key and latest_by must be of the columns n, got key='id', latest_by=None"),
-        ("1 AS id", {"key": ()}, r"key and latest_by must be of the columns id, got key=\(\)"),
-        ("1 AS id", {"key": ("id", "k")}, r"of the columns id, got key=\('id', 'k'\)"),
-        ("1 AS id", {"latest_by": "at"}, "of the columns id, got key='id', latest_by='at'"),
+        ("1 AS n", {}, r"key and latest_by must be of \['n'\], got key='id', latest_by=None"),
+        ("1 AS id", {"key": ()}, r"key and latest_by must be of \['id'\], got key=\(\)"),
+        ("1 AS id", {"key": ("id", "k")}, r"must be of \['id'\], got key=\('id', 'k'\)"),
+        ("1 AS id", {"latest_by": "at"}, r"must be of \['id'\], got key='id', latest_by='at'"),
         ("1 AS id", {"table": "a.b.c"}, "table must be a name or a schema and a name"),
         (
             "1 AS id",
