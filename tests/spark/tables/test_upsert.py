@@ -256,6 +256,7 @@ def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
         ("doc", F.lit("{"), "invalid input syntax for type json"),
         ("small", F.lit(1 << 40), "out of range for type smallint"),
         ("codes", F.array(F.lit("four")), "value too long"),
+        ("big", F.lit(Decimal("1.5")), r"column 'big' must be numeric\(2,1\), and it is numeric\(20,0\)"),
         ("exact", F.lit(1.5), "column 'exact' must be double precision, and it is numeric"),
         ("days", F.array(F.lit("2026")), r"column 'days' must be text\[\], and it is date\[\]"),
     ]:
