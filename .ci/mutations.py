@@ -145,7 +145,7 @@ MUTATIONS = [
         ("SQLite does not notice a lost race", "msgid/processing/sqlite.py", "_change(connection, _INSERT, new) < len(rows):",
          "_change(connection, _INSERT, new) < 0:"),
         ("a child uses the store of its parent", "msgid/processing/store.py", "if os.getpid() != process:", "if False:"),
-        ("a child opens the file of its parent", "msgid/processing/sqlite.py", "if inherited and os.path", "if os.path.islink(self._path) and os.path"),
+        ("a child opens the file of its parent", "msgid/processing/sqlite.py", "if inherited and _file", "if os.path.islink(self._path) and _file"),
         ("Spark forgets entries of the limit itself", "spark_ext/streaming/_processing/history.py",
          "stored >= self._horizon_ms", "stored > self._horizon_ms"),
         tests=(f"{PROCESSING}/test_stores.py", f"{PROCESSING}/test_processor.py", PROCESSING),

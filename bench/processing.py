@@ -85,21 +85,20 @@ def server(address: str | None) -> Iterator[str | None]:
 def stores(folder: Path, address: str | None) -> dict[str, Callable[[], Any]]:
     """Return functions that create an empty store of each kind."""
 
-    def postgres(deltas: int) -> PostgresStore:
+    def postgres() -> PostgresStore:
         import psycopg
 
         name = f"bench{next(_numbers)}"
         with psycopg.connect(str(address), autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
-        return PostgresStore(f"{address} options='-c search_path={name}'", deltas=deltas)
+        return PostgresStore(f"{address} options='-c search_path={name}'")
 
     kinds: dict[str, Callable[[], Any]] = {
         "memory": MemoryStore,
         "SQLite": lambda: SqliteStore(folder / f"{next(_numbers)}.db"),
-        "SQLite, deltas=20": lambda: SqliteStore(folder / f"{next(_numbers)}.db", deltas=20),
     }
     if address is not None:
-        kinds |= {"PostgreSQL": lambda: postgres(0), "PostgreSQL, deltas=20": lambda: postgres(20)}
+        kinds |= {"PostgreSQL": postgres}
     return kinds
 
 

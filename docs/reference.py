@@ -130,7 +130,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "The checks": "CHECKS",
     },
     "msgid.processing": {
-        "Handle messages": "processor Processor AsyncProcessor run",
+        "Handle messages": "Processor AsyncProcessor run",
         "Messages and outcomes": "Message Outcome Output Context Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore",
         "A store of your own": "Store Version Entry Reading Append dumps loads",

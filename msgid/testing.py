@@ -58,8 +58,7 @@ class StoreTests:
         (stale,) = store.read("h", [("key", "b")])
         assert add(open_store(), "b", b"second")
         for version, state in ((1, stale.state), (0, None), (7, b"x")):
-            held = stale.held if version == 1 else None
-            assert store.append("h", [Append("key", version, state, [entry("c", b"other")], held)]) == [False]
+            assert store.append("h", [Append("key", version, state, [entry("c", b"other")])]) == [False]
         assert read(store, "a") == Reading(2, None, 1, SUM)
         assert read(store, "b") == Reading(2, b"first", 2, SUM)
         assert read(store, "another") == Reading(2, b"second")
@@ -75,7 +74,7 @@ class StoreTests:
         found = store.read("h", wanted)
         add(open_store(), "b", b"second", key="taken")
         appends = [
-            Append(key, one.version, one.state, [entry("x", b"x" * 400), entry("y", b"y")], one.held)
+            Append(key, one.version, one.state, [entry("x", b"x" * 400), entry("y", b"y")])
             for (key, _), one in zip(wanted, found, strict=True)
         ]
         assert store.append("h", appends) == [True, False, True]
@@ -88,7 +87,7 @@ class StoreTests:
         store = open_store()
         assert add(store, "a", b"first")
         (found,) = store.read("h", [("key", "x")])
-        again = Append("key", found.version, found.state, [entry("a", b"again")], found.held)
+        again = Append("key", found.version, found.state, [entry("a", b"again")])
         assert store.append("h", [again, Append("other", 0, None, [entry("a", b"other key")])]) == [False, True]
         assert len(store.history("key")) == 1
 
@@ -111,7 +110,7 @@ class StoreTests:
             assert add(store, text or "-", state, key=text, handler=text or "-")
             (found,) = store.read(text or "-", [(text, last.id)])
             assert found.state == state
-            assert store.append(text or "-", [Append(text, 1, state, [last], found.held)]) == [True]
+            assert store.append(text or "-", [Append(text, 1, state, [last])]) == [True]
         for place, text in enumerate(texts):
             reading = read(open_store(), f"{text}!", key=text, handler=text or "-")
             assert reading == Reading(2, states[place % 2], 2, SUM, states[place % 2])
@@ -319,10 +318,10 @@ def add(
 ) -> bool:
     """Append one entry after the newest state; return whether it was stored."""
     (found,) = store.read(handler, [(key, id)])
-    append = Append(key, found.version, found.state, [entry(id, state, stored_at, at=at)], found.held)
+    append = Append(key, found.version, found.state, [entry(id, state, stored_at, at=at)])
     return store.append(handler, [append])[0]
 
 
 def read(store: Store, id: str, key: str = "key", handler: str = "h") -> Reading:
-    """Return a reading without the internal part of the store."""
-    return store.read(handler, [(key, id)])[0]._replace(held=None)
+    """Return the reading of one message."""
+    return store.read(handler, [(key, id)])[0]

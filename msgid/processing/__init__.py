@@ -17,9 +17,9 @@ is handled against the state it saw the first time. So it has the same outputs, 
 
 IDs are compared by value: another spelling of an ID or a UUID names the same message. Any other text is an ID too.
 
-`Processor` and `AsyncProcessor` handle messages, and the decorator `processor` makes one of a function. A handler takes
-new IDs, random numbers and the time from its `Context`. `msgid.processing.store` describes the entries, how long they
-are kept, and when a message is too late. A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
+`Processor` and `AsyncProcessor` handle messages. A handler takes new IDs, random numbers and the time from its
+`Context`. `msgid.processing.store` describes the entries, how long they are kept, and when a message is too late. A
+`MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
 """
 
 from msgid._message import Message
@@ -28,7 +28,6 @@ from msgid.processing._json import dumps, loads
 from msgid.processing._processor import Processor
 from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
-from msgid.processing.decorator import processor
 from msgid.processing.errors import BatchFailed, ChangedBody, ChangedOutputs, InvalidStore, MissingTime, TooLate
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
@@ -60,6 +59,5 @@ __all__ = [
     "Version",
     "dumps",
     "loads",
-    "processor",
     "run",
 ]

@@ -271,10 +271,7 @@ class Flow:
         if not grown:
             return []
         won: list[bool] = yield AppendAll(
-            [
-                Append(key, chain.reading.version, chain.reading.state, chain.entries, chain.reading.held)
-                for key, chain in grown.items()
-            ]
+            [Append(key, chain.reading.version, chain.reading.state, chain.entries) for key, chain in grown.items()]
         )
         lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
         return sorted(place for chain in lost for place in chain.places)

@@ -1,6 +1,6 @@
 """Encode values as JSON without loss, and copy them.
 
-JSON cannot represent bytes, decimals and times. They are encoded as an object with one name that starts with ``$``:
+JSON cannot represent bytes, decimals, times and IDs. They become an object with one name that starts with ``$``:
 
 ==========================  ===========================================================
 value                       JSON
@@ -8,12 +8,15 @@ value                       JSON
 ``b"hi"``                   ``{"$bytes": "aGk="}`` (standard base64)
 ``Decimal("1.50")``         ``{"$decimal": "1.50"}``
 a datetime, date or time    ``{"$datetime": "2024-01-01T00:00:00+00:00"}``, ``$date``, ``$time``
+a datetime with a ZoneInfo  ``{"$zoned": ["2024-10-27T02:30:00", "Europe/Berlin", 1]}``, with its ``fold``
 a timedelta                 ``{"$microseconds": 1500000}``
+a MessageId or a UUID       ``{"$id": "0156F7E7..."}``, ``{"$uuid": "8c2f..."}``
 a dict with other keys      ``{"$map": [[key, value], ...]}``
 a dict of such a form       ``{"$dict": {...}}``
 ==========================  ===========================================================
 
-A tuple is encoded as a list and decoded as a list, except in the keys of a dict. Any other type raises TypeError.
+A tuple is encoded as a list and decoded as a list, except in the keys of a dict. A subclass, such as NumPy's float64 or
+a Counter, is encoded as its base. Any other type raises TypeError, whose text has the cure.
 """
 
 from __future__ import annotations
@@ -22,15 +25,30 @@ import base64
 import copy
 import json
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from msgid.ids.message_id import MessageId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta}
+_IMMUTABLE: Final = _SCALARS | {bytes, Decimal, datetime, date, time, timedelta, MessageId, UUID}
+_CURES: Final = (
+    (Enum, "pass its value"),
+    (set | frozenset, "pass sorted(values)"),
+    (memoryview, "pass bytes(value)"),
+    (GeneratorType | AsyncGeneratorType, "pass list(values)"),
+    (datetime, "use a zoneinfo.ZoneInfo or datetime.timezone.utc"),
+    (time, "use a datetime.timezone, or store the name of the zone beside a time without one"),
+)
+"""Types that are refused, and what to do instead."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SCAN: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
@@ -40,9 +58,22 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$datetime": datetime.fromisoformat,
     "$date": date.fromisoformat,
     "$time": time.fromisoformat,
+    "$zoned": lambda parts: datetime.fromisoformat(parts[0]).replace(tzinfo=ZoneInfo(parts[1]), fold=parts[2]),
+    "$id": MessageId,
+    "$uuid": UUID,
     "$microseconds": lambda count: count * _MICROSECOND,
     "$map": dict,
     "$dict": lambda held: held,
+}
+
+_BASES: Final[dict[type, Callable[[Any], Any]]] = {
+    str: str.__str__,
+    int: int,
+    float: float,
+    bytes: bytes,
+    bytearray: bytes,
+    Decimal: Decimal,
+    datetime: lambda value: datetime.combine(value.date(), value.timetz()),
 }
 
 
@@ -120,28 +151,7 @@ def plain(value: Any) -> Any:
     >>> plain({"sizes": (1, 2)})
     {'sizes': [1, 2]}
     """
-    kind = type(value)
-    if kind in _IMMUTABLE:
-        return value
-    if isinstance(value, dict):
-        return {
-            key if type(key) is str else _as_key(plain(key)): held if type(held) in _IMMUTABLE else plain(held)
-            for key, held in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [plain(held) for held in value]
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    # A subclass, such as NumPy's float64, an enumeration of texts, or pandas' Timestamp.
-    if isinstance(value, str):
-        return str.__str__(value)
-    base: Any
-    for base in (int, float, bytes, Decimal):
-        if isinstance(value, base):
-            return base(value)
-    if isinstance(value, datetime):
-        return datetime.fromisoformat(value.isoformat(timespec="microseconds"))
-    raise TypeError(f"cannot write a {kind.__name__} as JSON: {value!r:.100}")
+    return _untagged(_tagged(value)) if _needs_tags(value) else own_copy(value)
 
 
 def own_copy(value: Any) -> Any:
@@ -153,6 +163,8 @@ def own_copy(value: Any) -> Any:
         return {key: held if type(held) in _IMMUTABLE else own_copy(held) for key, held in value.items()}
     if kind is list:
         return [held if type(held) in _IMMUTABLE else own_copy(held) for held in value]
+    if isinstance(value, GeneratorType | AsyncGeneratorType | memoryview):
+        raise _refusal(value)
     return copy.deepcopy(value)
 
 
@@ -198,11 +210,26 @@ def _tagged(value: Any, *, ordered: bool = False) -> Any:
         return {"$bytes": base64.b64encode(value).decode()}
     if kind is Decimal:
         return {"$decimal": str(value)}
-    if kind in (datetime, date, time):
+    if kind is datetime and type(value.tzinfo) is ZoneInfo and value.tzinfo.key:
+        return {"$zoned": [value.replace(tzinfo=None).isoformat(), value.tzinfo.key, value.fold]}
+    if kind is date or (kind in (datetime, time) and (value.tzinfo is None or type(value.tzinfo) is timezone)):
         return {f"${kind.__name__}": value.isoformat()}
     if kind is timedelta:
         return {"$microseconds": value // _MICROSECOND}
-    return _tagged(plain(value), ordered=ordered)
+    if kind is MessageId or kind is UUID:
+        return {"$uuid" if kind is UUID else "$id": str(value)}
+    for base, converted in _BASES.items():
+        if isinstance(value, base) and (kind is not base or base is bytearray) and not isinstance(value, Enum):
+            return _tagged(converted(value), ordered=ordered)
+    raise _refusal(value)
+
+
+def _refusal(value: Any) -> TypeError:
+    """Return the error for a value that JSON cannot represent."""
+    cure = next((cure for types, cure in _CURES if isinstance(value, types)), "pass values that JSON can represent")
+    if hasattr(value, "__dataclass_fields__"):
+        cure = "pass dataclasses.asdict(value)"
+    return TypeError(f"cannot write a {type(value).__name__} as JSON: {value!r:.100}; {cure}, or pass dumps and loads")
 
 
 def _tagged_dict(value: dict[Any, Any], ordered: bool) -> dict[str, Any]:

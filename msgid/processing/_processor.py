@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
@@ -33,7 +33,7 @@ from msgid.processing.forgetting import Forgetting
 from msgid.processing.store import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
     from datetime import datetime, timedelta
 
     from msgid.processing._flow import Action
@@ -55,6 +55,8 @@ _D = TypeVar("_D")
 class BaseProcessor(Generic[_H, _P, _D]):
     """The common part of processors of plain functions and of coroutines."""
 
+    _awaits = False
+
     def __init__(
         self,
         store: Store,
@@ -74,6 +76,8 @@ class BaseProcessor(Generic[_H, _P, _D]):
         if dead_letter is not None:
             functions["dead_letter"] = dead_letter
         for what, function in functions.items():
+            if not self._awaits and any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
+                raise TypeError(f"{what} must be a plain function; AsyncProcessor takes coroutine functions")
             if not callable(function):
                 hint = f"; pass its method {what}=letters.append" if isinstance(function, list) else ""
                 raise TypeError(f"{what} must be a function, got {quote(function)}{hint}")
@@ -173,7 +177,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         return Ran(state, bytes(raw), context.outputs, fingerprint(context.outputs))
 
 
-class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "Callable[[DeadLetter], Any]"]):
+class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callable[[DeadLetter], Any]]):
     """Handles messages so that reprocessing a message changes nothing.
 
     Args:
@@ -203,36 +207,6 @@ class Processor(BaseProcessor["Handler", "Callable[[Sequence[Output]], Any]", "C
 
     See `msgid.processing` for an example.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        handler: Handler,
-        publish: Callable[[Sequence[Output]], Any],
-        *,
-        name: str | None = None,
-        attempts: int = 3,
-        dead_letter: Callable[[DeadLetter], Any] | None = None,
-        keep_outputs: bool = False,
-        dumps: Callable[[Any], bytes] = dumps,
-        loads: Callable[[bytes], Any] = loads,
-        clock: Callable[[], int] = time.time_ns,
-    ) -> None:
-        for what, function in (("handler", handler), ("publish", publish), ("dead_letter", dead_letter)):
-            if any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
-                raise TypeError(f"{what} must be a plain function; AsyncProcessor takes coroutine functions")
-        super().__init__(
-            store,
-            handler,
-            publish,
-            name=name,
-            attempts=attempts,
-            dead_letter=dead_letter,
-            keep_outputs=keep_outputs,
-            dumps=dumps,
-            loads=loads,
-            clock=clock,
-        )
 
     def handle(self, message: Message) -> Outcome:
         """Handle a message once, even if it is redelivered or other workers handle it at the same time.

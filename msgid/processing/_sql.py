@@ -7,7 +7,6 @@ table                  rows
 ``msgid_handlers``     one per handler: its name and its number
 ``msgid_heads``        one per key: the newest version and state
 ``msgid_entries``      one per handled message: the version it made, the state before it, its outputs' fingerprint
-``msgid_bases``        with ``deltas``: the base states, to which the states before messages are stored as differences
 ``msgid_remembered``   one per forgotten message: the hash of its ID
 =====================  ========================================================================================
 """
@@ -16,10 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._validate import INT32_MAX, INT64_MIN, integer, is_number, quote
+from msgid._validate import INT32_MAX, INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
-    DEFAULT_REMEMBER,
     Kept,
     Reading,
     assemble,
@@ -37,33 +35,27 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The version of the tables."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",
     "CREATE TABLE msgid_handlers (number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE msgid_heads (handler BIGINT, key TEXT, version BIGINT NOT NULL, packed {bytes} NOT NULL, base BIGINT,"
+    "CREATE TABLE msgid_heads (handler BIGINT, key TEXT, version BIGINT NOT NULL, packed {bytes} NOT NULL,"
     " PRIMARY KEY (handler, key)) {options}",
     "CREATE TABLE msgid_entries (handler BIGINT, key TEXT, id TEXT, version BIGINT NOT NULL, stored_at BIGINT NOT NULL,"
-    " at BIGINT, fingerprint {bytes} NOT NULL, base BIGINT, packed {bytes}, outputs {bytes},"
+    " at BIGINT, fingerprint {bytes} NOT NULL, packed {bytes}, outputs {bytes},"
     " PRIMARY KEY (handler, key, id)) {options}",
     "CREATE INDEX msgid_entries_stored_at ON msgid_entries (handler, stored_at)",
-    "CREATE INDEX msgid_entries_base ON msgid_entries (handler, key, base) WHERE base IS NOT NULL",
-    "CREATE TABLE msgid_bases (handler BIGINT, key TEXT, version BIGINT, packed {bytes} NOT NULL,"
-    " PRIMARY KEY (handler, key, version)) {options}",
     "CREATE TABLE msgid_remembered (handler BIGINT, hash BIGINT, stored_at BIGINT NOT NULL,"
     " PRIMARY KEY (handler, hash)) {options}",
     "CREATE INDEX msgid_remembered_stored_at ON msgid_remembered (handler, stored_at)",
     f"INSERT INTO msgid_store VALUES ({SCHEMA})",
 )
 READ: Final = """
-SELECT h.version, h.packed, h.base, hb.packed,
-    e.version, e.fingerprint, e.outputs, e.packed, eb.packed, r.stored_at
+SELECT h.version, h.packed, e.version, e.fingerprint, e.outputs, e.packed, r.stored_at
 {asked}
 LEFT JOIN msgid_heads h ON a.first AND h.handler = {handler} AND h.key = a.key
-LEFT JOIN msgid_bases hb ON {deltas} AND hb.handler = h.handler AND hb.key = h.key AND hb.version = h.base
 LEFT JOIN msgid_entries e ON e.handler = {handler} AND e.key = a.key AND e.id = a.id
-LEFT JOIN msgid_bases eb ON eb.handler = e.handler AND eb.key = e.key AND eb.version = e.base
 LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
 """
 _NUMBER_MAX: Final = INT32_MAX  # the numbers are keys of advisory locks, too
@@ -72,50 +64,25 @@ _CHUNK: Final = 1000
 _T = TypeVar("_T")
 
 
-class Held(NamedTuple):
-    """The newest state of a key in its stored form."""
-
-    packed: bytes | None
-    base: int | None
-    base_state: bytes | None
-
-
 class Rows(NamedTuple):
     """The rows that an append inserts, without handler and key."""
 
-    head: tuple[int, bytes, int | None]
-    """Columns: version, state, base."""
-    entries: list[tuple[str, int, int, int | None, bytes, int | None, bytes | None, bytes | None]]
-    """Columns: ID, version, stored at, at, fingerprint, base, state before, outputs."""
-    bases: list[tuple[int, bytes]]
+    head: tuple[int, bytes]
     """Columns: version, state."""
+    entries: list[tuple[str, int, int, int | None, bytes, bytes | None, bytes | None]]
+    """Columns: ID, version, stored at, at, fingerprint, state before, outputs."""
 
 
-def rows_of(append: Append, deltas: int) -> Rows:
-    """Return the rows of an append.
-
-    With deltas, up to ``deltas`` states before messages are stored as the differences to one base state. So reading a
-    state takes two steps, independent of the length of the history.
-    """
-    held = append.held if append.held is not None else Held(None, None, None)
-    version, before = append.version, append.before
-    packed = held.packed if held.packed is not None else None if before is None else pack(before)
-    base, base_state = (held.base, held.base_state) if deltas else (None, None)
-    entries, bases = [], []
+def rows_of(append: Append) -> Rows:
+    """Return the rows of an append."""
+    version, packed = append.version, pack(append.before)
+    entries = []
     for entry in append.entries:
-        own_base, own = None, packed
-        if deltas and before is not None and packed is not None:
-            if base is None or base_state is None or version - base > deltas:
-                base, base_state = version, before
-                bases.append((version, packed))
-            own_base, own = base, pack(before, base_state)
-        entries.append(
-            (entry.id, version + 1, entry.stored_at, entry.at, entry.fingerprint, own_base, own, entry.outputs)
-        )
-        version, before = version + 1, entry.state
-        packed = pack(before)
+        version += 1
+        entries.append((entry.id, version, entry.stored_at, entry.at, entry.fingerprint, packed, entry.outputs))
+        packed = pack(entry.state)
     assert packed is not None
-    return Rows((version, packed, base), entries, bases)
+    return Rows((version, packed), entries)
 
 
 MAX_TIMEOUT: Final = 86_400
@@ -128,10 +95,7 @@ class SqlStore:
     blank = "?"
     """The placeholder of a value in a statement."""
 
-    def __init__(
-        self, deltas: int = 0, remember: timedelta | str | None = DEFAULT_REMEMBER, timeout: float = 30
-    ) -> None:
-        self._deltas = integer("deltas", deltas, 0, 1_000_000)
+    def __init__(self, remember: timedelta | str | None, timeout: float) -> None:
         if not is_number(timeout):
             raise TypeError(f"timeout must be a number of seconds, got {quote(timeout)}")
         if not 0 <= timeout <= MAX_TIMEOUT:
@@ -195,7 +159,7 @@ class SqlStore:
         """Delete the oldest entries that have expired, and keep their hashes."""
         self._lock_forgetting(connection, number)
         query = (
-            "SELECT key, id, stored_at, base FROM msgid_entries"
+            "SELECT key, id, stored_at FROM msgid_entries"
             " WHERE handler = ? AND stored_at < ? ORDER BY stored_at LIMIT ?"
         )
         gone = connection.execute(self._sql(query), (number, before, _CHUNK)).fetchall()
@@ -207,23 +171,12 @@ class SqlStore:
                 "INSERT INTO msgid_remembered VALUES (?, ?, ?)"
                 " ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at"
             ),
-            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at, _ in gone],
+            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at in gone],
         )
         cursor.executemany(
             self._sql("DELETE FROM msgid_entries WHERE handler = ? AND key = ? AND id = ?"),
-            [(number, key, id) for key, id, _, _ in gone],
+            [(number, key, id) for key, id, _ in gone],
         )
-        bases = sorted({(key, base) for key, _, _, base in gone if base is not None})
-        if bases:
-            # The base of the newest state is kept, because the next entries are stored as differences to it.
-            cursor.executemany(
-                self._sql(
-                    "DELETE FROM msgid_bases WHERE handler = ? AND key = ? AND version = ?"
-                    " AND NOT EXISTS (SELECT 1 FROM msgid_entries WHERE handler = ? AND key = ? AND base = ?)"
-                    " AND NOT EXISTS (SELECT 1 FROM msgid_heads WHERE handler = ? AND key = ? AND base = ?)"
-                ),
-                [(number, key, base) * 3 for key, base in bases],
-            )
         return len(gone)
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
@@ -236,20 +189,13 @@ class SqlStore:
         if head is None:
             return []
         rows = connection.execute(
-            self._sql("SELECT version, packed FROM msgid_bases WHERE handler = ? AND key = ?"), (number, key)
-        )
-        bases = {version: unpack(bytes(packed)) for version, packed in rows.fetchall()}
-        rows = connection.execute(
-            self._sql(
-                "SELECT version, id, at, stored_at, packed, base FROM msgid_entries WHERE handler = ? AND key = ?"
-            ),
+            self._sql("SELECT version, id, at, stored_at, packed FROM msgid_entries WHERE handler = ? AND key = ?"),
             (number, key),
         )
         entries = [
-            Kept(version, id, at, stored_at, None if packed is None else unpack(bytes(packed), bases.get(base)))
-            for version, id, at, stored_at, packed, base in rows.fetchall()
+            Kept(version, id, at, stored_at, unpack(packed)) for version, id, at, stored_at, packed in rows.fetchall()
         ]
-        return assemble(name, head[0], unpack(bytes(head[1])), entries)
+        return assemble(name, head[0], unpack(head[1]), entries)
 
     def _number(self, handler: str) -> int:
         """Return the number of a handler."""
@@ -285,21 +231,18 @@ class SqlStore:
 
     def _readings(self, wanted: Sequence[tuple[str, str]], rows: Sequence[Any]) -> list[Reading]:
         """Return the readings for the rows of `READ`."""
-        heads: dict[str, tuple[int, bytes | None, Held]] = {}
+        heads: dict[str, tuple[int, bytes | None]] = {}
         readings = []
         for (key, _), row in zip(wanted, rows, strict=True):
-            version, packed, base, base_packed, handled, fingerprint, outputs, before, before_base, late = row
+            version, packed, handled, fingerprint, outputs, before, late = row
             if key not in heads:
-                held = Held(_bytes(packed), base, None if base_packed is None else unpack(bytes(base_packed)))
-                heads[key] = (version or 0, None if packed is None else unpack(bytes(packed)), held)
-            newest, state, held = heads[key]
+                heads[key] = (version or 0, unpack(packed))
+            newest, state = heads[key]
             if handled is None:
-                readings.append(Reading(newest, state, forgotten=late, held=held))
-                continue
-            # The entry of a handled message contains the state before it.
-            whole = None if before_base is None else unpack(bytes(before_base))
-            state = None if before is None else unpack(bytes(before), whole)
-            readings.append(Reading(newest, state, handled, bytes(fingerprint), _bytes(outputs)))
+                readings.append(Reading(newest, state, forgotten=late))
+            else:  # the entry of a handled message contains the state before it
+                outputs = None if outputs is None else bytes(outputs)
+                readings.append(Reading(newest, unpack(before), handled, bytes(fingerprint), outputs))
         return readings
 
     def _check_schema(self, place: str, found: Any) -> None:
@@ -309,7 +252,3 @@ class SqlStore:
 
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self.blank)
-
-
-def _bytes(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)

@@ -36,6 +36,8 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
     1
     """
 
+    _awaits = True
+
     async def handle(self, message: Message) -> Outcome:
         """Handle a message once; see `Processor.handle`."""
         return self._finished((await self._drive([message]))[0])

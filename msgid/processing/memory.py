@@ -91,11 +91,11 @@ class MemoryStore:
                 entries = self._handlers.get(name, {}).get(key, {})
                 if entries:
                     kept = [
-                        Kept(entry.version, id, entry.at, entry.stored_at, _unpacked(entry.before))
+                        Kept(entry.version, id, entry.at, entry.stored_at, unpack(entry.before))
                         for id, entry in entries.items()
                         if id is not None
                     ]
-                    versions += assemble(name, entries[None].version, _unpacked(entries[None].before), kept)
+                    versions += assemble(name, entries[None].version, unpack(entries[None].before), kept)
             return versions
 
     def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
@@ -115,8 +115,8 @@ class MemoryStore:
         if entry is None:
             forgotten = self._forgotten.get(handler)
             late = forgotten.get(hash_of(handler, key, id)) if forgotten else None
-            return Reading(newest.version, _unpacked(newest.before), forgotten=late)
-        return Reading(newest.version, _unpacked(entry.before), entry.version, entry.fingerprint, entry.outputs)
+            return Reading(newest.version, unpack(newest.before), forgotten=late)
+        return Reading(newest.version, unpack(entry.before), entry.version, entry.fingerprint, entry.outputs)
 
     def _append(self, handler: str, append: Append) -> bool:
         entries = self._handlers.setdefault(handler, {}).setdefault(append.key, {})
@@ -149,7 +149,3 @@ class MemoryStore:
             for hash in [hash for hash, stored_at in forgotten.items() if stored_at < oldest]:
                 del forgotten[hash]
         return count
-
-
-def _unpacked(packed: bytes | None) -> bytes | None:
-    return None if packed is None else unpack(packed)

@@ -44,8 +44,8 @@ _ASKED: Final = (
 # in binary form ("b"), which psycopg encodes several times as fast as text.
 _APPEND: Final = """
 WITH asked AS (
-    SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(versions)b::bigint[], %(states)b::bytea[],
-        %(bases)b::bigint[]) AS t (key, read, version, packed, base)
+    SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(versions)b::bigint[], %(states)b::bytea[])
+        AS t (key, read, version, packed)
 ), ordered AS MATERIALIZED (
     SELECT * FROM asked WHERE read > 0 ORDER BY key
 ), locked AS MATERIALIZED (
@@ -54,24 +54,19 @@ WITH asked AS (
         WHERE handler = %(handler)s AND key = o.key AND version = o.read FOR UPDATE
     ) h
 ), moved AS (
-    UPDATE msgid_heads h SET version = l.version, packed = l.packed, base = l.base
+    UPDATE msgid_heads h SET version = l.version, packed = l.packed
     FROM locked l WHERE h.ctid = l.place RETURNING h.key
 ), made AS (
-    INSERT INTO msgid_heads SELECT %(handler)s, key, version, packed, base FROM asked WHERE read = 0 ORDER BY key
+    INSERT INTO msgid_heads SELECT %(handler)s, key, version, packed FROM asked WHERE read = 0 ORDER BY key
     ON CONFLICT DO NOTHING RETURNING key
 ), won AS MATERIALIZED (
     SELECT key FROM moved UNION ALL SELECT key FROM made
-), based AS (
-    INSERT INTO msgid_bases SELECT %(handler)s, b.key, b.version, b.packed
-    FROM unnest(%(base_keys)b::text[], %(base_versions)b::bigint[], %(base_states)b::bytea[])
-        AS b (key, version, packed)
-    WHERE (b.key IN (SELECT key FROM won)) IS TRUE ON CONFLICT DO NOTHING
 ), stored AS (
     INSERT INTO msgid_entries
-    SELECT %(handler)s, e.key, e.id, e.version, e.stored_at, e.at, e.fingerprint, e.base, e.packed, e.outputs
+    SELECT %(handler)s, e.key, e.id, e.version, e.stored_at, e.at, e.fingerprint, e.packed, e.outputs
     FROM unnest(%(entry_keys)b::text[], %(entry_0)b::text[], %(entry_1)b::bigint[], %(entry_2)b::bigint[],
-        %(entry_3)b::bigint[], %(entry_4)b::bytea[], %(entry_5)b::bigint[], %(entry_6)b::bytea[], %(entry_7)b::bytea[])
-        AS e (key, id, version, stored_at, at, fingerprint, base, packed, outputs)
+        %(entry_3)b::bigint[], %(entry_4)b::bytea[], %(entry_5)b::bytea[], %(entry_6)b::bytea[])
+        AS e (key, id, version, stored_at, at, fingerprint, packed, outputs)
     WHERE (e.key IN (SELECT key FROM won)) IS TRUE
 )
 SELECT key FROM won
@@ -87,8 +82,6 @@ class PostgresStore(SqlStore):
 
     Args:
         conninfo: Connection string of psycopg, such as ``"host=db dbname=orders"``.
-        deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
-            state in full.
         timeout: Maximum time in seconds to reach a server that takes writes again.
         remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
@@ -106,12 +99,11 @@ class PostgresStore(SqlStore):
         self,
         conninfo: str,
         *,
-        deltas: int = 0,
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
         pooled: bool = False,
     ) -> None:
-        super().__init__(deltas, remember, timeout)
+        super().__init__(remember, timeout)
         if not isinstance(conninfo, str):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
@@ -119,7 +111,7 @@ class PostgresStore(SqlStore):
         self._idle: list[Any] = []
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._read_all = READ.format(asked=_ASKED, handler="%(handler)s", deltas=str(bool(deltas)).lower())
+        self._read_all = READ.format(asked=_ASKED, handler="%(handler)s")
         self._read_all += "ORDER BY a.place"
         self._idle.append(self._connect())  # a wrong address then raises an error at once
         self._transact(self._create, writes=True)
@@ -136,18 +128,14 @@ class PostgresStore(SqlStore):
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         import psycopg
 
-        rows = [(append, rows_of(append, self._deltas)) for append in appends]
-        versions, states, bases = map(list, zip(*(made.head for _, made in rows), strict=True))
+        rows = [(append, rows_of(append)) for append in appends]
+        versions, states = map(list, zip(*(made.head for _, made in rows), strict=True))
         values: dict[str, Any] = {
             "handler": self._number(handler),
             "keys": [append.key for append in appends],
             "read": [append.version for append in appends],
             "versions": versions,
             "states": states,
-            "bases": bases,
-            "base_keys": [append.key for append, made in rows for _ in made.bases],
-            "base_versions": [version for _, made in rows for version, _ in made.bases],
-            "base_states": [state for _, made in rows for _, state in made.bases],
             "entry_keys": [append.key for append, made in rows for _ in made.entries],
         }
         columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)

@@ -30,21 +30,16 @@ _T = TypeVar("_T")
 _URL: Final = re.compile("file:|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
-_UPDATE: Final = (
-    "UPDATE msgid_heads SET version = ?, packed = ?, base = ? WHERE handler = ? AND key = ? AND version = ?"
-)
-_INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-_ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_BASES: Final = "INSERT OR REPLACE INTO msgid_bases VALUES (?, ?, ?, ?)"
+_UPDATE: Final = "UPDATE msgid_heads SET version = ?, packed = ? WHERE handler = ? AND key = ? AND version = ?"
+_INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # CROSS JOIN fixes the order: each requested row is one search by the primary key.
 _FIND_HEADS: Final = """
-SELECT h.key, h.version, h.packed, h.base, b.packed
-FROM asked CROSS JOIN msgid_heads h ON h.handler = ? AND h.key = asked.column1
-LEFT JOIN msgid_bases b ON b.handler = h.handler AND b.key = h.key AND b.version = h.base"""
+SELECT h.key, h.version, h.packed
+FROM asked CROSS JOIN msgid_heads h ON h.handler = ? AND h.key = asked.column1"""
 _FIND_ENTRIES: Final = """
-SELECT e.key, e.id, e.version, e.fingerprint, e.outputs, e.packed, b.packed
-FROM asked CROSS JOIN msgid_entries e ON e.handler = ? AND e.key = asked.column1 AND e.id = asked.column2
-LEFT JOIN msgid_bases b ON b.handler = e.handler AND b.key = e.key AND b.version = e.base"""
+SELECT e.key, e.id, e.version, e.fingerprint, e.outputs, e.packed
+FROM asked CROSS JOIN msgid_entries e ON e.handler = ? AND e.key = asked.column1 AND e.id = asked.column2"""
 _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
@@ -71,8 +66,6 @@ class SqliteStore(SqlStore):
 
     Args:
         path: Path of the file; a missing file is created.
-        deltas: Number of states before messages that are stored as the differences to one base state; 0 stores every
-            state in full.
         timeout: Maximum time in seconds to wait for other processes that write or open the file.
         remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
@@ -92,11 +85,10 @@ class SqliteStore(SqlStore):
         self,
         path: str | os.PathLike[str],
         *,
-        deltas: int = 0,
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
     ) -> None:
-        super().__init__(deltas, remember, timeout)
+        super().__init__(remember, timeout)
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path must be the path of a file, got {quote(path)}")
         self._path = os.fspath(path)
@@ -111,7 +103,7 @@ class SqliteStore(SqlStore):
         self._is_marked = False
         weakref.finalize(self, _close, self._held)
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
-        self._read_one = READ.format(asked=asked, handler="a.handler", deltas=int(bool(deltas)))
+        self._read_one = READ.format(asked=asked, handler="a.handler")
         try:
             retry(self._open, self._is_open_elsewhere, within(self._timeout, lambda: 0.01))
         except sqlite3.DatabaseError as error:
@@ -142,7 +134,7 @@ class SqliteStore(SqlStore):
     def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         number = self._number(handler)
-        rows = [(append, rows_of(append, self._deltas)) for append in appends]
+        rows = [(append, rows_of(append)) for append in appends]
         self._mark()
         try:
             if self._transact(lambda connection: _store(connection, number, rows), writes=True):
@@ -226,7 +218,7 @@ class SqliteStore(SqlStore):
 
     def _connection(self) -> sqlite3.Connection:
         if self._held:
-            if not os.path.exists(self._path) or _file(self._path) != self._held[0].place[1:]:
+            if _file(self._path) != self._held[0].place[1:]:
                 raise InvalidStore(f"cannot use {self._path}: the file of this store was deleted or replaced")
             return self._held[0].connection
         self._check_inherited()
@@ -255,7 +247,7 @@ class SqliteStore(SqlStore):
         SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
         inherited = {place[1:] for place, count in list(_opened.items()) if count and place[0] != self._process}
-        if inherited and os.path.exists(self._path) and _file(self._path) in inherited:
+        if inherited and _file(self._path) in inherited:
             raise RuntimeError(
                 f"cannot open {self._path} in this process: it was open at the fork; close the store before a fork, or"
                 " start the process in another way, such as multiprocessing's spawn"
@@ -287,7 +279,11 @@ def _count_reference(connection: sqlite3.Connection, change: Literal[1, -1]) -> 
 
 
 def _file(path: str) -> tuple[int, int]:
-    status = os.stat(path)
+    """Return the device and the inode of a file; zeros if it is missing."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return 0, 0
     return status.st_dev, status.st_ino
 
 
@@ -309,8 +305,8 @@ def _find(
     ]
 
 
-_NO_HEAD: Final = (None,) * 4
-_NO_ENTRY: Final = (None,) * 5
+_NO_HEAD: Final = (None,) * 2
+_NO_ENTRY: Final = (None,) * 4
 
 
 def _ask(connection: sqlite3.Connection, query: str, number: int, rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
@@ -335,7 +331,6 @@ def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[App
         connection.execute("ROLLBACK TO msgid")
         return False
     _change(connection, _ENTRIES, [(number, append.key, *entry) for append, made in rows for entry in made.entries])
-    _change(connection, _BASES, [(number, append.key, *base) for append, made in rows for base in made.bases])
     return True
 
 

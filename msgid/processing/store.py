@@ -28,7 +28,7 @@ import hashlib
 import os
 import zlib
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgid._moments import aware, micros_in, micros_since_1970, unix_micros
 from msgid._validate import quote
@@ -37,11 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DEFAULT_REMEMBER: Final = timedelta(days=90)
-_WINDOW: Final = 1 << 15
-"""The window of deflate in bytes: only this part of a base state is useful."""
 _SMALL: Final = 256
 """The length of a state in bytes up to which compression does not pay."""
-_PLAIN, _DEFLATED, _DELTA = b"P", b"W", b"D"
+_PLAIN, _DEFLATED = b"P", b"W"
 
 
 class Entry(NamedTuple):
@@ -76,8 +74,6 @@ class Reading(NamedTuple):
     """The value of `Entry.outputs`."""
     forgotten: int | None = None
     """The time when the message's entry was stored, if the entry has been deleted; in microseconds since 1970."""
-    held: Any = None
-    """Internal data of the store, which it needs in `Append.held`."""
 
 
 class Append(NamedTuple):
@@ -89,8 +85,6 @@ class Append(NamedTuple):
     before: bytes | None
     """The state of that version."""
     entries: Sequence[Entry]
-    held: Any = None
-    """The value of `Reading.held` for that version."""
 
 
 class Version(NamedTuple):
@@ -198,29 +192,22 @@ def hash_of(handler: str, key: str, id: str) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
 
 
-def pack(state: bytes, base: bytes | None = None) -> bytes:
-    """Compress a state, alone or as the differences to a base state.
+def pack(state: bytes | None) -> bytes | None:
+    """Compress a state; None, the state before the first message, stays None.
 
-    >>> state = bytes(range(256)) * 4
-    >>> len(pack(state)) > 10 * len(pack(state + b"!", state))
-    True
+    >>> pack(b"small"), len(pack(b"x" * 10_000)) < 100
+    (b'Psmall', True)
     """
-    if base is not None:
-        writer = zlib.compressobj(zdict=base[-_WINDOW:])
-        return _DELTA + writer.compress(state) + writer.flush()
-    if len(state) <= _SMALL:
-        return _PLAIN + state
+    if state is None or len(state) <= _SMALL:
+        return None if state is None else _PLAIN + state
     return _DEFLATED + zlib.compress(state, 1)
 
 
-def unpack(packed: bytes, base: bytes | None = None) -> bytes:
-    """Return the state that `pack` compressed; differences need the same ``base``."""
-    kind, content = packed[:1], packed[1:]
-    if kind == _PLAIN:
-        return content
-    if kind == _DEFLATED:
-        return zlib.decompress(content)
-    if kind != _DELTA or base is None:
+def unpack(packed: bytes | None) -> bytes | None:
+    """Return the state that `pack` compressed."""
+    if packed is None:
+        return None
+    kind, content = bytes(packed[:1]), bytes(packed[1:])
+    if kind not in (_PLAIN, _DEFLATED):
         raise ValueError(f"packed must be a packed state, got {quote(packed)}")
-    reader = zlib.decompressobj(zdict=base[-_WINDOW:])
-    return reader.decompress(content) + reader.flush()
+    return content if kind == _PLAIN else zlib.decompress(content)

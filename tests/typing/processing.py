@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import spark_ext
 from msgid.kafka import Record
-from msgid.processing import Context, MemoryStore, Message, Output, Processor, processor
+from msgid.processing import Context, MemoryStore, Message, Output, Processor
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,19 +33,18 @@ kind: str = counting.handle(Message("0156F7E71C361B21BC024CCDBE00000000", "custo
 Processor(MemoryStore(), "count", publish)  # type: ignore[arg-type]  # a handler is a function
 
 
-@processor(MemoryStore(), publish, attempts=5)
 def total(state: Any, message: Message, context: Context) -> Any:
     """Add up the messages of a key."""
     return (state or 0) + message.body
 
 
-made: Processor = total
-processor(MemoryStore(), attemps=5)  # type: ignore[call-arg]  # attempts
+totals = Processor(MemoryStore(), total, publish, attempts=5)
+Processor(MemoryStore(), total, publish, attemps=5)  # type: ignore[call-arg]  # attempts
 
 
 def handle(record: Record) -> str:
     """Handle a record of Kafka."""
-    return total.handle(record.message(key="customer 7")).kind
+    return totals.handle(record.message(key="customer 7")).kind
 
 
 def read(orders: DataFrame) -> DataFrame:

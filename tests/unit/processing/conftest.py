@@ -7,7 +7,7 @@ from helpers.servers import running_postgres
 
 from msgid.processing import MemoryStore, PostgresStore, SqliteStore
 
-KINDS = ["memory", "sqlite", "sqlite, deltas", "postgres", "postgres, deltas"]
+KINDS = ["memory", "sqlite", "postgres"]
 
 
 @pytest.fixture(scope="session")
@@ -32,16 +32,15 @@ def schema(postgres):
 @pytest.fixture(params=KINDS)
 def new_store(request, tmp_path):
     """A function that opens the same store each time; the store is empty at first."""
-    options = {"deltas": 3} if "deltas" in request.param else {}
     memory, opened = MemoryStore(), []
 
     def new():
         if request.param == "memory":
             return memory
-        if request.param.startswith("sqlite"):
-            opened.append(SqliteStore(tmp_path / "states.db", **options))
+        if request.param == "sqlite":
+            opened.append(SqliteStore(tmp_path / "states.db"))
         else:
-            opened.append(PostgresStore(request.getfixturevalue("schema"), **options))
+            opened.append(PostgresStore(request.getfixturevalue("schema")))
         return opened[-1]
 
     yield new

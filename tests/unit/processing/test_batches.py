@@ -109,10 +109,9 @@ def test_batch_on_a_full_disk_is_published_only_if_it_is_stored(tmp_path, limit)
     assert sum(len(store.history(f"key {number}")) for number in range(3)) == 2000
 
 
-@pytest.mark.parametrize("deltas", [0, 3])
-def test_postgres_store_never_scans_a_table(schema, deltas):
+def test_postgres_store_never_scans_a_table(schema):
     """A plan of the time when the tables were empty finds each row by an index, so a batch costs its own rows alone."""
-    store = PostgresStore(schema, deltas=deltas)
+    store = PostgresStore(schema)
     plans = []
     take = store._take
 

@@ -3,14 +3,19 @@
 import math
 import random
 import uuid
-from datetime import date, datetime, time, timedelta, timezone
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
+from enum import Enum
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import msgid
+from msgid import MessageId
 from msgid.processing import Context, Message
 from msgid.processing._json import canonical, dumps, loads, own_copy, plain
 from msgid.processing.context import Output, fingerprint, run
@@ -100,6 +105,9 @@ scalars = st.one_of(
     st.dates(),
     st.times().map(without_fold),
     st.timedeltas(),
+    st.datetimes(timezones=st.sampled_from([ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")])),
+    st.uuids(),
+    st.integers(0, (1 << 128) - 1).map(lambda number: MessageId(b"\1" + number.to_bytes(16, "big"))),
 )
 keys = st.one_of(scalars, st.sampled_from(["$bytes", "$dict", "$map", "$decimal"]))
 values = st.recursive(
@@ -159,13 +167,67 @@ def test_binary_is_never_written_as_the_text_of_a_literal():
     )
 
 
-@pytest.mark.parametrize("value", [{1, 2}, object(), [uuid.UUID(int=1)], {"a": print}])
-def test_json_of_another_type_raises(value):
-    """A type that JSON cannot hold is refused by name, where it is published or stored."""
-    with pytest.raises(TypeError, match=r"cannot write a .* as JSON"):
+def test_values_of_other_types_keep_type_and_value():
+    """A time keeps the rules of its zone, and an ID is an ID: in a state, in an output and as a key."""
+    noon = datetime(2024, 3, 30, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    assert (loads(dumps(noon)) + timedelta(days=1)).isoformat() == "2024-03-31T12:00:00+02:00"
+    twice = datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
+    assert loads(dumps(twice)).utcoffset() == timedelta(hours=1)
+    at_noon = time(12, tzinfo=timezone(timedelta(hours=2)))
+    assert loads(dumps(at_noon)) == at_noon == plain(at_noon)
+    ids = {MessageId(V1): [uuid.UUID(int=7)]}
+    assert exact(loads(dumps(ids))) == exact(ids) == exact(plain(ids))
+    assert exact(plain([bytearray(b"x"), Counter("aa"), Text("a")])) == exact([b"x", {"a": 2}, "a"])
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Color(str, Enum):
+    RED = "red"
+
+
+class Text(str):
+    """A subclass, as NumPy and others have them."""
+
+
+class OtherZone(tzinfo):
+    """A zone of another library."""
+
+    def utcoffset(self, _):
+        return timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        ({1, 2}, "a set as JSON: .*; pass sorted"),
+        (object(), "an? object as JSON: .*; pass values that JSON can represent, or pass dumps and loads"),
+        ({"a": print}, "a builtin_function_or_method as JSON"),
+        ([Point(1)], r"a Point as JSON: .*; pass dataclasses\.asdict"),
+        (Color.RED, "a Color as JSON: .*; pass its value"),
+        ({Color.RED: 1}, "a Color as JSON"),
+        (memoryview(b"x"), r"a memoryview as JSON: .*; pass bytes\(value\)"),
+        ((number for number in [1]), r"a generator as JSON: .*; pass list\(values\)"),
+        (time(12, tzinfo=ZoneInfo("Europe/Berlin")), r"a time as JSON: .*; use a datetime\.timezone"),
+        (datetime(2024, 1, 1, tzinfo=OtherZone()), r"a datetime as JSON: .*; use a zoneinfo\.ZoneInfo"),
+    ],
+)
+def test_json_of_another_type_raises(value, cure):
+    """A type that JSON cannot hold is refused by name with the cure, where it is published or stored."""
+    with pytest.raises(TypeError, match=f"(?s)cannot write {cure}"):
         dumps(value)
-    with pytest.raises(TypeError, match=r"cannot write a .* as JSON"):
+    with pytest.raises(TypeError, match=f"(?s)cannot write {cure}"):
         Context(Message(V1, "key", None)).publish(value)
+
+
+@pytest.mark.parametrize("body", [memoryview(b"x"), (number for number in [1])])
+def test_body_that_no_attempt_can_have_for_itself_is_refused(body):
+    """A generator would be empty at the second attempt."""
+    with pytest.raises(TypeError, match=r"cannot write a (memoryview|generator) as JSON: .*; pass "):
+        run(lambda state, message, context: None, None, Message("id", "key", [body]))
 
 
 @pytest.mark.parametrize("text", ["", " ", "{", "1 2", "[1,]", '{"a":1}x', "nul"])

@@ -115,8 +115,8 @@ class Machine(RuleBasedStateMachine):
     address: str | None = None
     """Of a PostgreSQL server, where there is one."""
 
-    @initialize(deltas=st.integers(0, 3), keep=st.booleans())
-    def start(self, deltas, keep):
+    @initialize(keep=st.booleans())
+    def start(self, keep):
         self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
         self.models = {name: Model() for name in NAMES}
         self.code, self.day = 1, 100
@@ -127,7 +127,7 @@ class Machine(RuleBasedStateMachine):
 
             with psycopg.connect(self.address, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS model CASCADE; CREATE SCHEMA model")
-        self.restart(deltas, keep)
+        self.restart(keep)
 
     def teardown(self):
         if hasattr(self, "stores"):
@@ -135,12 +135,12 @@ class Machine(RuleBasedStateMachine):
                 store.close()
             shutil.rmtree(self.folder)
 
-    @rule(deltas=st.integers(0, 3), keep=st.booleans())
-    def restart(self, deltas, keep):
+    @rule(keep=st.booleans())
+    def restart(self, keep):
         """Open the stores again, with other options."""
         for store in self.stores[1:]:
             store.close()
-        options = {"deltas": deltas, "remember": timedelta(days=REMEMBER_DAYS)}
+        options = {"remember": timedelta(days=REMEMBER_DAYS)}
         sqlite = SqliteStore(self.folder / "states.db", **options)
         sqlite._connection().execute("PRAGMA synchronous = OFF")
         self.stores = [self.memory, sqlite]

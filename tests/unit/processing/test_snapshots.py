@@ -31,7 +31,7 @@ def writer_that_never_stops(store):
                 for handler in reversed(HANDLERS):
                     found = store.read(handler, [(key, f"id {number}") for key in KEYS])
                     appends = [
-                        Append(key, one.version, one.state, [entry(f"id {number}", b"%d" % number, number)], one.held)
+                        Append(key, one.version, one.state, [entry(f"id {number}", b"%d" % number, number)])
                         for key, one in zip(KEYS, found, strict=True)
                     ]
                     assert store.append(handler, appends) == [True, True]
@@ -123,8 +123,8 @@ def test_paused_workers_that_come_back_change_no_state(kind, request, tmp_path):
     chance = random.Random(seed)
     address = str(tmp_path / "states.db") if kind == "sqlite" else request.getfixturevalue("schema")
     opened = SqliteStore if kind == "sqlite" else PostgresStore
-    store = opened(address, deltas=3)
-    program = PROGRAM.format(store=f"{opened.__name__}({address!r}, deltas=3)", messages=messages, keys=keys)
+    store = opened(address)
+    program = PROGRAM.format(store=f"{opened.__name__}({address!r})", messages=messages, keys=keys)
     outputs = [tmp_path / f"outputs {number}" for number in range(3)]
     workers = []
     for path in outputs:

@@ -20,10 +20,10 @@ def test_store_of_a_later_version_is_refused(tmp_path):
     """Tables whose number is another are not read."""
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
-    connection.execute("UPDATE msgid_store SET schema = 3")
+    connection.execute("UPDATE msgid_store SET schema = 4")
     connection.commit()
     connection.close()
-    with pytest.raises(InvalidStore, match="its tables are of version 3, and this is version 2"):
+    with pytest.raises(InvalidStore, match="its tables are of version 4, and this is version 3"):
         SqliteStore(tmp_path / "states.db")
 
 
@@ -112,7 +112,7 @@ def test_postgres_store_goes_on_after_the_server_has_closed_the_connection(schem
     with psycopg.connect(schema, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     if moment == "append":
-        append = Append("key", 1, found.state, [entry("b", b"second")], found.held)
+        append = Append("key", 1, found.state, [entry("b", b"second")])
         assert store.append("h", [append]) == [True]
     assert read(store, "a") == Reading(2 if moment == "append" else 1, None, 1, SUM)
 
@@ -142,7 +142,7 @@ def test_postgres_store_stores_once_if_the_answer_to_a_commit_is_lost(schema):
             raise psycopg.OperationalError("the connection is lost")
 
     store._idle[:] = [Lossy(one) for one in store._idle]
-    assert store.append("h", [Append("key", 1, found.state, [entry("b", b"second")], found.held)]) == [False]
+    assert store.append("h", [Append("key", 1, found.state, [entry("b", b"second")])]) == [False]
     assert lost == [True]
     assert read(store, "b") == Reading(2, b"first", 2, SUM)
 
@@ -154,21 +154,20 @@ def test_postgres_store_of_a_wrong_address_fails_at_once(tmp_path):
         PostgresStore(f"host={tmp_path} dbname=nowhere")
 
 
-@pytest.mark.parametrize("deltas", [0, 3])
-def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema, deltas):
+def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema):
     """Workers that append to the same keys in opposite orders, new and old ones, all end."""
     errors = []
 
     def work(worker):
         try:
-            store = PostgresStore(schema, deltas=deltas)
+            store = PostgresStore(schema)
             keys = [f"key {number}" for number in range(30)]
             for turn in range(10):
                 wanted = [(key, f"{worker}-{turn}") for key in (keys if worker % 2 else reversed(keys))]
                 while wanted:
                     found = store.read("h", wanted)
                     appends = [
-                        Append(key, one.version, one.state, [entry(id, b"state %d" % turn * 99)], one.held)
+                        Append(key, one.version, one.state, [entry(id, b"state %d" % turn * 99)])
                         for (key, id), one in zip(wanted, found, strict=True)
                     ]
                     won = store.append("h", appends)
@@ -212,13 +211,13 @@ def test_relative_path_stays_the_same_file_in_another_folder(tmp_path, monkeypat
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("new_store", ["sqlite", "sqlite, deltas", "postgres"], indirect=True)
+@pytest.mark.parametrize("new_store", ["sqlite", "postgres"], indirect=True)
 def test_database_that_was_restored_keeps_handlers_apart(new_store):
     """A worker that goes on with the tables of another time does not read or write the states of another handler."""
     old = new_store()
     for handler in ("first", "second"):
         add(old, "a", b"before", handler=handler)
-    for table in ("handlers", "entries", "bases", "remembered"):
+    for table in ("handlers", "entries", "remembered"):
         old._transact(lambda connection, table=table: connection.execute(f"DELETE FROM msgid_{table}"), writes=True)
     # Heads of other handlers remain: a file that has lost all of them is refused.
     old._transact(lambda connection: connection.execute("UPDATE msgid_heads SET handler = -handler"), writes=True)
@@ -229,7 +228,7 @@ def test_database_that_was_restored_keeps_handlers_apart(new_store):
         assert old.read(handler, [("key", "b")])[0].state == handler.encode()
 
 
-@pytest.mark.parametrize("new_store", ["sqlite", "sqlite, deltas", "postgres"], indirect=True)
+@pytest.mark.parametrize("new_store", ["sqlite", "postgres"], indirect=True)
 def test_two_names_of_one_number_are_two_handlers(new_store, monkeypatch):
     """Should the numbers of two names be equal, the second name gets the next one."""
     store = new_store()
