@@ -49,6 +49,7 @@ _CURES: Final = (
     (time, "use a datetime.timezone, or store the name of the zone beside a time without one"),
 )
 """Types that are refused, and what to do instead."""
+_FIXED: Final = (type(None), timezone)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SCAN: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
@@ -212,7 +213,7 @@ def _tagged(value: Any, *, ordered: bool = False) -> Any:
         return {"$decimal": str(value)}
     if kind is datetime and type(value.tzinfo) is ZoneInfo and value.tzinfo.key:
         return {"$zoned": [value.replace(tzinfo=None).isoformat(), value.tzinfo.key, value.fold]}
-    if kind is date or (kind in (datetime, time) and (value.tzinfo is None or type(value.tzinfo) is timezone)):
+    if kind is date or (kind in (datetime, time) and (type(value.tzinfo) in _FIXED or _is_utc(value))):
         return {f"${kind.__name__}": value.isoformat()}
     if kind is timedelta:
         return {"$microseconds": value // _MICROSECOND}
@@ -222,6 +223,11 @@ def _tagged(value: Any, *, ordered: bool = False) -> Any:
         if isinstance(value, base) and (kind is not base or base is bytearray) and not isinstance(value, Enum):
             return _tagged(converted(value), ordered=ordered)
     raise _refusal(value)
+
+
+def _is_utc(value: datetime | time) -> bool:
+    """Return whether a time is in UTC: older versions of PyArrow and pandas have it as a class of pytz."""
+    return str(value.tzinfo) == "UTC" and value.utcoffset() == timedelta(0)
 
 
 def _refusal(value: Any) -> TypeError:

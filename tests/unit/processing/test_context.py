@@ -175,6 +175,8 @@ def test_values_of_other_types_keep_type_and_value():
     assert loads(dumps(twice)).utcoffset() == timedelta(hours=1)
     at_noon = time(12, tzinfo=timezone(timedelta(hours=2)))
     assert loads(dumps(at_noon)) == at_noon == plain(at_noon)
+    read_by_older_arrow = datetime(2024, 1, 1, tzinfo=PytzUtc())
+    assert loads(dumps(read_by_older_arrow)) == read_by_older_arrow == plain(read_by_older_arrow)
     ids = {MessageId(V1): [uuid.UUID(int=7)]}
     assert exact(loads(dumps(ids))) == exact(ids) == exact(plain(ids))
     assert exact(plain([bytearray(b"x"), Counter("aa"), Text("a")])) == exact([b"x", {"a": 2}, "a"])
@@ -191,6 +193,16 @@ class Color(str, Enum):
 
 class Text(str):
     """A subclass, as NumPy and others have them."""
+
+
+class PytzUtc(tzinfo):
+    """UTC of pytz, in which PyArrow 18 and pandas 2 return times."""
+
+    def __str__(self):
+        return "UTC"
+
+    def utcoffset(self, _):
+        return timedelta(0)
 
 
 class OtherZone(tzinfo):
