@@ -57,7 +57,10 @@ def fail():
 @pytest.mark.parametrize("event", ["another driver is first", "the answer is lost"])
 @pytest.mark.parametrize("is_after", [False, True])
 def test_a_batch_of_two_drivers_is_whole_and_of_one_of_them_at_any_step(tmp_path, kind, event, is_after):
-    """Another driver at any step, or an error after which the rename is tried again: one driver's rows are seen."""
+    """Another driver at any step, or an error after which the rename is tried again: one driver's rows are seen.
+
+    Readers skip the folder of the other driver, whose name begins with a dot.
+    """
     for at in range(1, 20):
         base, won = tmp_path / str(at), []
         place, mine, other = str(base / "batch=0"), hidden_folder(base, "mine"), hidden_folder(base, "other")
@@ -68,12 +71,11 @@ def test_a_batch_of_two_drivers_is_whole_and_of_one_of_them_at_any_step(tmp_path
 
         store = Store(kind, at, is_after, overtake if overtaken else fail)
         won.append(parquet._rename(store, mine, place))
-        seen = {path.name for path in Path(place).iterdir()}
+        seen = {path.name for path in Path(place).iterdir() if not path.name.startswith(".")}
         assert seen in ({"part-mine", "_SUCCESS"}, {"part-other", "_SUCCESS"})
         if overtaken and store.left <= 0:
             assert sorted(won) == [False, True]
             assert won[-1] == ("part-mine" in seen)
-            assert list((base / ".writing").iterdir()) == []
         if store.left > 0:
             break
     assert at > 2
