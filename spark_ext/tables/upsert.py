@@ -56,6 +56,7 @@ _ELEMENTS: Final = r"(text|smallint|integer|bigint|numeric.*|boolean|double prec
 """The types of elements that an array may have; another one is ``jsonb``."""
 _ODD_KEYS: Final = r"map<(binary|array|map|struct)\b"
 """Spark does not write the keys of these maps to JSON as their values."""
+_FLOATS: Final = r"\b(float|double)[,>]"
 _AS_JSON: Final = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
@@ -244,7 +245,7 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
     Raises
     ------
     ValueError
-        if PostgreSQL lacks a type, or JSON cannot hold the keys of a map.
+        if PostgreSQL lacks a type, if JSON cannot hold the keys of a map, or if a struct or a map has floats.
 
     Examples
     --------
@@ -267,6 +268,11 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
             element = _column_types(T.StructType([T.StructField(field.name, field.dataType.elementType)]))[field.name]
             if re.match(_ELEMENTS, element):
                 types[field.name] = f"{element}[]"
+        if types[field.name] == "jsonb" and re.search(_FLOATS, field.dataType.simpleString()):
+            raise ValueError(
+                f"cannot store column {field.name!r} of {field.dataType.simpleString()}: as JSON, its floats have "
+                "another text on a later Java; cast them to decimals, or the column to text by to_json"
+            )
     return types
 
 

@@ -427,6 +427,13 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
             {},
             "cannot store column 'm' in PostgreSQL: it lacks the type array<map",
         ),
+        (
+            "1 AS id, NAMED_STRUCT('double', 1, 'x', ARRAY(MAP('k', 1e23))) AS m",
+            {},
+            "cannot store column 'm' .*: as JSON, its floats have another text on a later Java",
+        ),
+        ("1 AS id, ARRAY(ARRAY(float(1))) AS m", {}, "'m' of array<array<float>>: as JSON, its floats have another"),
+        ("1 AS id, NAMED_STRUCT('double', 1, 'float', 2) AS m", {"table": "x" * 64}, "must have at most 63 bytes"),
     ],
 )
 def test_upsert_postgres_arguments_are_checked(spark, rows, options, says):
