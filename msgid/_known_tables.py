@@ -6,6 +6,7 @@ module.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -145,9 +146,12 @@ JOB_TABLES: Final = (IDS, MESSAGES, OUTPUTS)
 """The tables of the jobs, in the order in which an audit looks for them."""
 
 
+_HIDDEN: Final = re.compile(r"_[^=]*|\..*|.*\._COPYING_")
+
+
 def is_hidden(*names: str) -> bool:
     """Return whether one of the folders and files of a path is hidden: Spark skips it."""
-    return any(name.startswith(".") or (name.startswith("_") and "=" not in name) for name in names)
+    return any(_HIDDEN.fullmatch(name) for name in names)
 
 
 def beside_job_tables(files: Iterable[str]) -> str | None:

@@ -174,6 +174,7 @@ REFUSED = {
     "keys": ("in.json", b'{"id": 1}\n{"a": 1, "b": 2, "c": 3}\n', "more than 3 different keys", {}),
     "own key": ("in.json", b'{"_corrupt_record": 1}\n', "has a column '_corrupt_record' already", {}),
     "hidden": ("_in.csv", b"id,n\n1,a\n", "Spark skips names that begin with", {}),
+    "half copied": ("in.csv._COPYING_", b"id,n\n1,a\n", "Spark skips names that begin with", {}),
     "no file": ("in.parquet/_SUCCESS", b"", "a Parquet file that shows the columns is missing", {}),
 }
 
