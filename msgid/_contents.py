@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -109,6 +110,18 @@ def _entries(entries: Any) -> bytes:
     return b"".join(sorted(encoded(key) + encoded(value) for key, value in entries))
 
 
+def places_and_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return for each row of an Arrow column the place of its value, -1 for NULL, and the values, each once.
+
+    Raises:
+        pyarrow.ArrowNotImplementedError: if Arrow does not compare values of the type.
+    """
+    import numpy as np
+
+    coded = column.dictionary_encode().combine_chunks()  # in this order: one array may not hold more than 2 GiB of text
+    return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
+
+
 def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a number for each row of an Arrow column: equal if and only if the values are equal; -1 for NULL."""
     import numpy as np
@@ -124,16 +137,8 @@ def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
         numbers = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(numbers), math.nan, pc.add(numbers, 0.0))
     if not pa.types.is_nested(type):
-        try:
-            coded = column.combine_chunks().dictionary_encode()
-            if isinstance(coded, pa.ChunkedArray):
-                coded = coded.combine_chunks()
-            places_of_rows: NDArray[np.int64] = (
-                coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            )
-            return places_of_rows
-        except (pa.ArrowNotImplementedError, AttributeError):
-            pass
+        with suppress(pa.ArrowNotImplementedError):
+            return places_and_values(column)[0]
     places: dict[bytes, int] = {}
     values = (None if value is None else encoded(_with_maps(value, type)) for value in column.to_pylist())
     return np.array([-1 if value is None else places.setdefault(value, len(places)) for value in values], np.int64)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
+from msgid._contents import places_and_values
 from msgid._known_tables import Columns, chosen_columns, ids_inside
 from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment, moment_of, unix_micros
 from msgid._validate import INT64_MAX, INT64_MIN, in_range, integer_of_text, quote
@@ -138,9 +139,8 @@ def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
 
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
-    coded = column.combine_chunks().dictionary_encode()
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, coded.dictionary.to_pylist()
+    places, values = places_and_values(column)
+    return places, values.to_pylist()
 
 
 def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
