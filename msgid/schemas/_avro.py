@@ -24,6 +24,9 @@ MAX_EMPTY_VALUES: Final = 100_000
 """The maximum number of values without bytes (null, an empty record) in such a payload."""
 
 
+_UNREAD: Final = ("default", "aliases", "doc")
+
+
 class Malformed(ValueError):
     """Raised if a payload exceeds a bound."""
 
@@ -60,7 +63,7 @@ def avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
 
     names: dict[str, Any] = {}
     try:
-        read = _as_read(parsed)
+        read = _without(parsed, _ignored_by_readers)
         schema = fastavro.parse_schema(read, names)
         try:
             _has_bytes(schema, names, (), {})
@@ -90,21 +93,25 @@ def avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
     return problem
 
 
-def _as_read(schema: Any) -> Any:
-    """Return a schema without the parts that a reader of its own messages ignores."""
+def _without(schema: Any, ignored: Callable[[dict[str, Any]], set[str]]) -> Any:
+    """Return a schema whose types and fields lack the names that are ignored in them."""
     if isinstance(schema, list):
-        return [_as_read(branch) for branch in schema]
+        return [_without(branch, ignored) for branch in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if key not in {"default", "aliases", "doc"}}
-    if kept.get("logicalType") == "decimal" and not is_decimal(kept):
-        del kept["logicalType"]
-    for part in ("type", "items", "values"):
+    names = ignored(schema)
+    kept = {key: value for key, value in schema.items() if key not in names}
+    for part in ("type", "items", "values", "fields"):
         if part in kept:
-            kept[part] = _as_read(kept[part])
-    if isinstance(kept.get("fields"), list):
-        kept["fields"] = [_as_read(field) for field in kept["fields"]]
+            kept[part] = _without(kept[part], ignored)
     return kept
+
+
+def _ignored_by_readers(schema: dict[str, Any]) -> set[str]:
+    """Return the names that a reader of a schema's own messages ignores."""
+    read = {key: value for key, value in schema.items() if key not in _UNREAD}
+    is_odd = read.get("logicalType") == "decimal" and not is_decimal(read)
+    return {*_UNREAD, "logicalType"} if is_odd else {*_UNREAD}
 
 
 def is_decimal(schema: dict[str, Any]) -> bool:
@@ -120,15 +127,7 @@ def is_decimal(schema: dict[str, Any]) -> bool:
 
 def without_logical_types(schema: Any) -> Any:
     """Return a schema without its logical types; a field or a default of the same name stays."""
-    if isinstance(schema, list):
-        return [without_logical_types(branch) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: value for key, value in schema.items() if key != "logicalType"}
-    for part in ("type", "items", "values", "fields"):
-        if part in kept:
-            kept[part] = without_logical_types(kept[part])
-    return kept
+    return _without(schema, lambda _: {"logicalType"})
 
 
 def _has_bytes(schema: Any, names: dict[str, Any], inside: tuple[str, ...], known: dict[str, bool]) -> bool:
