@@ -45,29 +45,42 @@ def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, 
     return type if leaf is None else leaf(type, place)
 
 
-def united(*tables: T.StructType, widens: bool = False) -> T.StructType:
-    """Return the columns of tables, each name once, with the first type or the widest one.
+def united(*tables: T.StructType) -> T.StructType:
+    """Return the columns of tables, each name once, with the widest type.
 
-    Integers and floating-point numbers widen; `check_fits` refuses the rows of other types.
+    Integers and floating-point numbers widen. Of other types the first one counts, and `check_fits` refuses other rows.
 
     Examples
     --------
     >>> one, other = T.StructType().add("a", T.IntegerType()), T.StructType().add("a", T.LongType()).add("b", "string")
-    >>> united(one, other, widens=True).simpleString(), united(one, other).simpleString()
-    ('struct<a:bigint,b:string>', 'struct<a:int,b:string>')
+    >>> united(one, other).simpleString()
+    'struct<a:bigint,b:string>'
     """
     types: dict[str, Any] = {}
     for field in (field for table in tables for field in table):
         pair = [types.setdefault(field.name, field.dataType), field.dataType]
-        for order in _WIDTHS if widens else ():
+        for order in _WIDTHS:
             if all(type in order for type in pair):
                 types[field.name] = max(pair, key=order.index)
     return T.StructType([T.StructField(name, type) for name, type in types.items()])
 
 
+def evolved(columns: T.StructType, rows: T.StructType) -> T.StructType:
+    """Return the columns of a table with those of rows, each with the widest type.
+
+    Raises
+    ------
+    TableConflict
+        as `check_columns` does.
+    """
+    wanted = united(columns, plain(rows))
+    check_columns(wanted)
+    return wanted
+
+
 def widened(df: DataFrame, table: T.StructType) -> DataFrame:
     """Return rows with the wider types of a table."""
-    wanted = united(df.schema, table, widens=True)
+    wanted = united(df.schema, table)
     cells = {f.name: F.col(quoted_name(f.name)).cast(wanted[f.name].dataType) for f in df.schema if f != wanted[f.name]}
     return df.withColumns({name: cell for name, cell in cells.items() if name in table.names})
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -34,6 +34,7 @@ from spark_ext.tables._batches import (
     check_partitions,
     checked_partitions,
     data_files,
+    evolved,
     footer_rows,
     plain,
     united,
@@ -43,6 +44,8 @@ from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat, TableName
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow.fs as pafs
     from deltalake import DeltaTable, Schema
     from deltalake.transaction import AddAction
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
     from spark_ext.tables._writers import Writer
 
+_T = TypeVar("_T")
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _NEEDED: Final = f"a Delta table needs deltalake 1.6 or later: {to_install('delta')}"
@@ -130,14 +134,11 @@ class _Delta(TableFormat):
                 raise _LookAgain
             return True
 
-        try:
-            return retry(commit, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
-        except _LookAgain:
-            raise OSError(f"cannot commit batch {batch_id} to {path}: other commits came first") from None
+        return _looking_again(commit, f"cannot commit batch {batch_id} to {path}")
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(df.sparkSession, path, storage_options)
-        return retry(lambda: table.evolve(df), lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
+        return _looking_again(lambda: table.evolve(df), f"cannot add columns to {path}")
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
@@ -165,6 +166,14 @@ class _Delta(TableFormat):
 
 FORMAT: Final = _Delta()
 FORMATS: Final = (FORMAT,)
+
+
+def _looking_again(work: Callable[[], _T], failure: str) -> _T:
+    """Repeat work on a table while other commits come first; raise OSError if they always do."""
+    try:
+        return retry(work, lambda error: isinstance(error, _LookAgain), [0] * (_ATTEMPTS - 1))
+    except _LookAgain:
+        raise OSError(f"{failure}: other commits came first") from None
 
 
 def has_catalog(spark: SparkSession) -> bool:
@@ -356,8 +365,7 @@ class _Table:
         if log is None:
             return df
         columns = _spark_schema(log)
-        check_columns(united(columns, df.schema))
-        wanted = united(columns, plain(df.schema), widens=True)
+        wanted = evolved(columns, df.schema)
         if wanted == united(columns):
             return widened(df, columns)
         if not self.has_jar:

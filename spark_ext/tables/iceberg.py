@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._batches import check_columns, check_fits, plain, united, widened
+from spark_ext.tables._batches import check_columns, check_fits, evolved, plain, widened
 from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat
 
@@ -95,8 +95,6 @@ class _Iceberg(TableFormat):
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         table = _Table(df.sparkSession, path)
-        if not table.exists():
-            return df
         # Another driver may be first, so the table is read again after each error.
         evolve = partial(table.evolve, plain(df.schema, _widened))
         return widened(df, retry(evolve, lambda error: not isinstance(error, TableConflict), _DELAYS[:3]))
@@ -192,18 +190,18 @@ class _Table:
             raise self._refusal(error) from None
 
     def evolve(self, rows: T.StructType) -> T.StructType:
-        """Add the columns that the table lacks, and widen types; return its columns."""
-        self.refresh()
+        """Add the columns that the table lacks, and widen types; return the columns that it then has."""
+        if not self.exists():
+            return rows
         columns = self._spark.table(self.sql_name).schema
-        check_columns(united(columns, rows))
-        for field in united(columns, rows, widens=True):
-            name, type = quoted_name(field.name), field.dataType.simpleString()
+        wanted = evolved(columns, rows)
+        for field in wanted:
             if field.name not in columns.names:
                 self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
             elif field.dataType != columns[field.name].dataType:
+                name, type = quoted_name(field.name), field.dataType.simpleString()
                 self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")
-        self.refresh()
-        return self._spark.table(self.sql_name).schema
+        return wanted
 
     def find(self, writer: Writer, batch_id: int) -> int | None:
         """Return the staged snapshot with the rows of a batch, or `_RECORDED`; None if it is not in the table.

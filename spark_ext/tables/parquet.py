@@ -23,6 +23,7 @@ from spark_ext.tables._batches import (
     check_partitions,
     checked_partitions,
     data_files,
+    evolved,
     footer_rows,
     plain,
     united,
@@ -97,8 +98,7 @@ class _Parquet(TableFormat):
         columns = _recorded(path)
         if columns is None:
             return df
-        check_columns(united(columns, df.schema))
-        wanted = united(columns, plain(df.schema), widens=True)
+        wanted = evolved(columns, df.schema)
         if wanted != columns:
             files, base = filesystem(path)
             _put_json(files, f"{base}/{_EVOLVED}/{uuid4().hex}.json", wanted.jsonValue())
@@ -196,7 +196,7 @@ def _recorded(path: str) -> T.StructType | None:
         return None
     tables = [T.StructType.fromJson(columns) for columns in [*(said["columns"] for said in claims if said), *later]]
     folders = T.StructType([T.StructField(name, type) for name, type in _RESERVED.items()])
-    return united(*tables, folders, widens=True) if tables else None
+    return united(*tables, folders) if tables else None
 
 
 def _check_own(path: str) -> None:

@@ -57,6 +57,7 @@ _ELEMENTS: Final = r"(text|smallint|integer|bigint|numeric.*|boolean|double prec
 _ODD_KEYS: Final = r"map<(binary|array|map|struct)\b"
 """Spark does not write the keys of these maps to JSON as their values."""
 _FLOATS: Final = r"\b(float|double)[,>]"
+"""A float inside a nested type."""
 _AS_JSON: Final = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",

@@ -226,7 +226,7 @@ TYPES = """
 
 
 def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
-    """PostgreSQL converts and compares the values, also in other spellings; what does not fit is refused."""
+    """PostgreSQL converts and compares the values, also in other spellings; it refuses values that do not fit."""
     with psycopg.connect(server) as connection:
         connection.execute(f"DROP TABLE IF EXISTS typed, typed_conflicts; CREATE TABLE typed ({TYPES})")
     rows = spark.sql("""
