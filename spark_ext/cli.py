@@ -185,16 +185,16 @@ def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> No
     from spark_ext.jobs import ids_job as job
     from spark_ext.jobs._input import format_of
 
-    position = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
+    place = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
+    position = place if any(place) else None
     with _one_line_errors(output):
-        if any(position):
+        if position is not None:
             position.check()
         spark = session()
         format = named.pop("format") or format_of(input)
-        added = position if any(position) else None
-        column = named.pop("column") or ("value" if format == "text" and added is None else "id")
+        column = named.pop("column") or ("value" if format == "text" and position is None else "id")
         result = job.run(
-            spark, input, output, column=column, format=format, mode=_mode(overwrite), position=added, **named
+            spark, input, output, column=column, format=format, mode=_mode(overwrite), position=position, **named
         )
         shown = job.examples(spark, output, column, show) if show else None
         if shown is not None:

@@ -213,7 +213,8 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     fault, number = differing(message[kept], None if contents is None else contents[kept], landed[kept])
     rows = kept[fault[message[kept]] >= 0]
     # The first ID of each message is that of its sent rows, if they have one. Its time is the least of a sent row.
-    rows = rows[_order(message[rows], id.take(pa.array(rows)).is_null(), landed[rows], id.take(pa.array(rows)))]
+    texts = id.take(pa.array(rows))
+    rows = rows[_order(message[rows], texts.is_null(), landed[rows], texts)]
     first = np.flatnonzero(starts_of(message[rows]))
     least = np.minimum.reduceat(np.where(known & ~landed, times, NEVER)[rows], first) if len(rows) else rows
     rows = rows[first]

@@ -75,7 +75,7 @@ def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
         return []
     values = []
     for place, name in enumerate(columns.content):
-        kind, value = df.schema[df.columns.index(name)].dataType, F.col(quoted_name(name))
+        kind, value = df.schema[name].dataType, F.col(quoted_name(name))
         is_text = isinstance(kind, StringType)
         field = StructField(f"{place:04}", BinaryType() if is_text else kind)
         values.append((value.cast("binary") if is_text else value, field))

@@ -170,7 +170,7 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
 
 def _kind_of(df: DataFrame, name: str) -> str:
     """Return the kind of a column's type for `check_contents`."""
-    type = df.schema[df.columns.index(name)].dataType
+    type = df.schema[name].dataType
     kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
     return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
 

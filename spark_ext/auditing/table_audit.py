@@ -135,12 +135,12 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     df = df if inside is None else message_format(inside.format).audited_rows(df)
     columns = checked_columns(df.columns, named)
     for name in (*columns.source, *([] if columns.life is None else [columns.life])):
-        kind = df.schema[df.columns.index(name)].dataType
+        kind = df.schema[name].dataType
         if not isinstance(kind, StringType | BinaryType | IntegralType | BooleanType | DateType | NullType):
             raise named_by_error(name, kind.simpleString())
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
-            kind = df.schema[df.columns.index(column)].dataType
+            kind = df.schema[column].dataType
             check_ids(f"`{argument}`", column, kind)
             value = F.col(quoted_name(column))
             if not isinstance(kind, StringType):

@@ -43,8 +43,7 @@ def run(
         BadInput: if the input does not have a column.
     """
     df = read_input(spark, input, format, options=options)
-    if columns.get("id") is None:
-        columns["id"] = "value" if df.columns == ["value"] and not columns.get("offset") else "id"
+    columns["id"] = columns.get("id") or "id"
     try:
         if sent is None:
             return audit(df, **columns)
