@@ -198,8 +198,10 @@ def pack(state: bytes | None) -> bytes | None:
     >>> pack(b"small"), len(pack(b"x" * 10_000)) < 100
     (b'Psmall', True)
     """
-    if state is None or len(state) <= _SMALL:
-        return None if state is None else _PLAIN + state
+    if state is None:
+        return None
+    if len(state) <= _SMALL:
+        return _PLAIN + state
     return _DEFLATED + zlib.compress(state, 1)
 
 
