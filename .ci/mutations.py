@@ -129,7 +129,7 @@ MUTATIONS = [
         ("an unknown containment is compatible", "msgid/schemas/compatibility.py", 'if answer == "yes":', 'if answer != "no":'),
         ("a changed logical type is compatible", "msgid/schemas/compatibility.py", "        if changed:", "        if False:"),
         ("an unknown logical type is a change", "msgid/schemas/compatibility.py", "not in LOGICAL_READERS", "in ()"),
-        ("a reader needs valid defaults", "msgid/schemas/_avro.py", '{"default", "aliases", "doc"}', '{"aliases", "doc"}'),
+        ("a reader needs valid defaults", "msgid/schemas/_avro.py", '("default", "aliases", "doc")', '("aliases", "doc")'),
         tests=("tests/unit/test_kafka.py", "tests/unit/test_danube.py", "tests/unit/schemas"),
     ),
     *of(

@@ -117,8 +117,11 @@ def places_and_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Ar
         pyarrow.ArrowNotImplementedError: if Arrow does not compare values of the type.
     """
     import numpy as np
+    import pyarrow as pa
 
-    coded = column.dictionary_encode().combine_chunks()  # in this order: one array may not hold more than 2 GiB of text
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):  # more than 2 GiB of text are not one array
+        coded = coded.combine_chunks()
     return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary
 
 
