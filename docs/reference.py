@@ -134,7 +134,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "Messages and outcomes": "Message Outcome Output Context Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore",
         "A store of your own": "Store Version Entry Reading Append dumps loads",
-        "What went wrong": "DeadLetter BatchFailed ChangedBody ChangedOutputs InvalidStore MissingTime TooLate",
+        "What went wrong": "DeadLetter BatchFailed ChangedBody ChangedOutputs InvalidStore MissingTime TooLate "
+        "TooManyFailures",
     },
     "spark_ext": {
         "Make IDs": "position_id derive_id assign_ids assign_id generate_id",

@@ -6,31 +6,80 @@ It is here because the message formats, which processing does not import, make m
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import quote
+from msgid._moments import moment
+from msgid._validate import is_utf8, quote
 from msgid.errors import InvalidMessage, InvalidMessageId
 from msgid.ids._bytes import id_bytes, identity, identity_bytes
 from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+    from msgid.ids.parsing import AnyId
+
+TEXT_LIMIT: Final = 1000
+"""The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""
 _SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)
 _AS_BYTES: Final = re.compile(r"0x(?:[0-9A-F]{2})+", re.ASCII)
 
 
-class Message(NamedTuple):
-    """A message to be handled."""
+class _Fields(NamedTuple):
+    """The fields of a message."""
 
     id: str
-    """A message ID of any version, a UUID, or any other text that identifies the message.
-
-    A processor also takes bytes, IDs as values and `uuid.UUID`, and passes their canonical text to the handler. A UUID
-    in braces or after ``urn:uuid:`` is other text, so it is another message: pass ``uuid.UUID(text)`` instead.
-    """
+    """The canonical text of the message's ID."""
     key: str
     """The business key whose state the message changes."""
     body: Any
     timestamp: int | None = None
     """The time of the message in microseconds since 1970. None means the time in the ID, if the ID is of version 1."""
+
+
+class Message(_Fields):
+    """A message to be handled, whose `timestamp` is in microseconds since 1970.
+
+    Args:
+        id: A message ID of any version, a UUID, or any other text that identifies the message. It becomes its canonical
+            text. A UUID in braces or after ``urn:uuid:`` is other text, so it is another message: pass
+            ``uuid.UUID(text)`` instead.
+        key: The business key whose state the message changes.
+        body: The content.
+        timestamp: The time of the message, in microseconds since 1970 or as an aware datetime. None means the time in
+            the ID, if the ID is of version 1.
+
+    Raises:
+        InvalidMessageId: if the ID is empty, or neither text nor bytes nor an ID.
+        InvalidMessage: if the ID or the key cannot be stored: no text, a NUL character, or more than 1000 bytes.
+        TypeError, ValueError: if the timestamp has another type or unit.
+
+    >>> Message("orders-0-42", "customer 7", {"amount": 3}, 1_700_000_000)
+    Traceback (most recent call last):
+    ValueError: timestamp must be microseconds since 1970, got 1700000000: seconds?
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, id: AnyId | UUID | str | bytes, key: str, body: Any, timestamp: int | datetime | None = None
+    ) -> Message:
+        text = read_id(id).text
+        for name, value in (("id", text), ("key", key)):
+            if type(value) is not str or len(value) > TEXT_LIMIT or not value.isascii() or "\0" in value:
+                check_text(name, value, InvalidMessage)
+        at = None if timestamp is None else moment("timestamp", timestamp)
+        return super().__new__(cls, text, key, body, at)
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Message:  # type: ignore[override]  # `_replace` calls it
+        return cls(*iterable)
+
+    def with_body(self, body: Any) -> Message:
+        """Return the message with another body; its other fields are not checked again."""
+        return tuple.__new__(Message, (self.id, self.key, body, self.timestamp))
 
     @property
     def at(self) -> int | None:
@@ -64,10 +113,15 @@ def read_id(id: object) -> Known:
     return Known(same, identity_bytes(same), None)
 
 
-def check_key(key: object) -> None:
-    """Raise `InvalidMessage` if a business key is not text."""
-    if not isinstance(key, str):
-        raise InvalidMessage(f"key must be text, got {quote(key)}")
+def check_text(name: str, text: object, error: type[ValueError] = ValueError) -> None:
+    """Raise an error if a value is not text that a store can hold as a key or an ID."""
+    if not is_utf8(text):
+        raise error(f"{name} must be text{' that UTF-8 can encode' * isinstance(text, str)}, got {quote(text)}")
+    assert isinstance(text, str)
+    if (length := len(text.encode())) > TEXT_LIMIT:
+        raise error(f"{name} must be text of at most {TEXT_LIMIT} bytes, got {length}: {quote(text)}")
+    if "\0" in text:
+        raise error(f"{name} must be text without a NUL character, got {quote(text)}")
 
 
 def key_text(key: bytes) -> str:

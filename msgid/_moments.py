@@ -162,6 +162,11 @@ def micros_since_1970(name: str, value: object) -> int:
     return micros
 
 
+def moment(name: str, value: int | datetime) -> int:
+    """Return a time, given as an aware datetime or in microseconds since 1970, in microseconds since 1970."""
+    return unix_micros(aware(name, value)) if isinstance(value, datetime) else micros_since_1970(name, value)
+
+
 def unix_micros(moment: datetime) -> int:
     """Return the microseconds since 1970 of an aware datetime, exactly.
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msgid import layout
 from msgid._known_tables import Columns, KnownTable
-from msgid._message import Message, check_key, key_text
+from msgid._message import Message, key_text
 from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
@@ -211,7 +211,6 @@ class Record:
         id = own or self._position_id(cluster)
         if key is None:
             key = id if self.key is None else key_text(self.key)
-        check_key(key)
         micros = unix_micros(self.timestamp)
         if unit_hint(micros, 1_000_000):
             raise InvalidMessage(

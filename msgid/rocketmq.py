@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
-from msgid._message import Message, check_key
-from msgid._moments import check_unit, moment_of, unix_micros
+from msgid._message import Message
+from msgid._moments import check_unit, moment_of
 from msgid._validate import INT32_MAX, in_range, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
@@ -239,9 +239,7 @@ class Record:
             if len(keys) > 1:
                 raise InvalidMessage(f"key must be given for a message with several keys, got {quote(keys)}")
             key = keys[0] if keys else id
-        check_key(key)
-        moment = self.born or self.stored
-        return Message(id, key, self.body, None if moment is None else unix_micros(moment))
+        return Message(id, key, self.body, self.born or self.stored)
 
 
 def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> tuple[str, int]:

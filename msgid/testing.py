@@ -23,7 +23,7 @@ from msgid.ids.derived import position_id
 from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from msgid.processing import Context, Store
 
@@ -267,15 +267,27 @@ def run_schedule(
             continue
         number = alive[choice]
         if running[number] is None:
-            running[number] = workers[number].steps(_MESSAGES[left[number][0]])
+            running[number] = steps(workers[number], _MESSAGES[left[number][0]])
         try:
             # Other workers see nothing between reading and handling, and nothing after publishing.
-            if next(running[number]) in ("read", "published"):
+            if next(running[number]) in ("Read", "Publish"):
                 next(running[number])
         except StopIteration:
             left[number].pop(0)
             running[number] = None
     _check(published, workers[0], {id.upper() for ids in deliveries for id in ids})
+
+
+def steps(processor: Processor, message: Message) -> Iterator[str]:
+    """Handle a message, one step at a time; stopping between two steps simulates a crash."""
+    flow, result = processor._batch([message]), None
+    while True:
+        try:
+            action = flow.send(result)
+        except StopIteration:
+            return
+        result = processor._do(action)
+        yield "conflict" if result == [False] else type(action).__name__
 
 
 def _check(published: Sequence[Output], worker: Processor, ids: set[str]) -> None:

@@ -28,7 +28,15 @@ from msgid.processing._json import dumps, loads
 from msgid.processing._processor import Processor
 from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
-from msgid.processing.errors import BatchFailed, ChangedBody, ChangedOutputs, InvalidStore, MissingTime, TooLate
+from msgid.processing.errors import (
+    BatchFailed,
+    ChangedBody,
+    ChangedOutputs,
+    InvalidStore,
+    MissingTime,
+    TooLate,
+    TooManyFailures,
+)
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
 from msgid.processing.sqlite import SqliteStore
@@ -56,6 +64,7 @@ __all__ = [
     "SqliteStore",
     "Store",
     "TooLate",
+    "TooManyFailures",
     "Version",
     "dumps",
     "loads",

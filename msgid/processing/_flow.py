@@ -8,24 +8,21 @@ for plain functions and the processor for coroutines share this sequence.
 from __future__ import annotations
 
 import inspect
+import random
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from msgid._message import Message
-from msgid._moments import micros_since_1970
 from msgid._validate import quote
 from msgid.processing._json import dumps, loads
-from msgid.processing.context import FINGERPRINT_LENGTH, Output, body_fingerprint, canonical_id
-from msgid.processing.errors import ChangedBody, ChangedOutputs, TooLate
-from msgid.processing.store import Append, Entry, Reading, check_key
+from msgid.processing.context import FINGERPRINT_LENGTH, Output, body_fingerprint
+from msgid.processing.errors import ChangedBody, ChangedOutputs, TooLate, TooManyFailures
+from msgid.processing.store import Append, Entry, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-TEXT_LIMIT: Final = 1000
-"""The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""
-
-Kind = Literal["new", "duplicate", "too late", "changed", "conflict", "failed", "malformed"]
+Kind = Literal["new", "duplicate", "too late", "changed", "conflict", "failed"]
 
 
 class Outcome(NamedTuple):
@@ -37,7 +34,9 @@ class Outcome(NamedTuple):
     """The state that the message made, at this delivery or at the first one."""
     outputs: Sequence[Output] = ()
     error: BaseException | None = None
-    """`TooLate`, `ChangedOutputs`, `ChangedBody`, the handler's error, or the error of a malformed ID, key or time."""
+    """`TooLate`, `ChangedOutputs`, `ChangedBody`, or the handler's error at its last attempt."""
+    attempts: int = 0
+    """The number of runs of the handler at this delivery."""
 
 
 class DeadLetter(NamedTuple):
@@ -47,6 +46,8 @@ class DeadLetter(NamedTuple):
     kind: Kind
     error: str
     """The type and text of the error."""
+    attempts: int = 0
+    """The number of runs of the handler."""
 
 
 class Read(NamedTuple):
@@ -66,6 +67,7 @@ class AppendAll(NamedTuple):
     """The action that stores entries. Its result is a list of bool."""
 
     appends: Sequence[Append]
+    writer: int | None
 
 
 class Publish(NamedTuple):
@@ -74,13 +76,39 @@ class Publish(NamedTuple):
     outputs: Sequence[Output]
 
 
-class Send(NamedTuple):
-    """The action that sends a message to the dead-letter output. Its result is ignored."""
+class Settle(NamedTuple):
+    """The action that reports an outcome, and sends a failed message to the dead letters. Its result is ignored."""
 
-    letter: DeadLetter
+    message: Message
+    outcome: Outcome
+    seconds: float
 
 
-Action = Read | Run | AppendAll | Publish | Send
+class Wait(NamedTuple):
+    """The action that waits before the next attempt. Its result is ignored."""
+
+    seconds: float
+
+
+Action = Read | Run | Wait | AppendAll | Publish | Settle
+
+
+class Retries(NamedTuple):
+    """When a handler is run again; see `msgid.processing.Processor` for the fields."""
+
+    attempts: int
+    backoff: float | Callable[[int], float] = 0
+    give_up: tuple[type[BaseException], ...] = ()
+
+    def delay(self, number: int, error: BaseException) -> float | None:
+        """Return the seconds to wait after an attempt, counted from 1; None if its error is final.
+
+        >>> Retries(3, lambda number: 10 * number).delay(2, ValueError()), Retries(2).delay(2, ValueError())
+        (20, None)
+        """
+        if number >= self.attempts or isinstance(error, self.give_up):
+            return None
+        return self.backoff(number) if callable(self.backoff) else self.backoff
 
 
 class Ran(NamedTuple):
@@ -92,15 +120,7 @@ class Ran(NamedTuple):
     fingerprint: bytes
 
 
-class AnyRan(Protocol):
-    """The result of a run of the handler, for `decide`."""
-
-    @property
-    def fingerprint(self) -> bytes:
-        """The fingerprint of the outputs."""
-
-
-R = TypeVar("R", bound=AnyRan)
+R = TypeVar("R")
 
 
 class Earlier(NamedTuple):
@@ -113,62 +133,48 @@ class Earlier(NamedTuple):
     """The outputs as they were stored; None if only their fingerprint was."""
 
 
-class Decision(NamedTuple, Generic[R]):
+class Decision(NamedTuple):
     """The outcome of a message, and the run of the handler that decided it."""
 
     kind: Kind
-    ran: R | None = None
-    """The run; None if no run was needed, or if it failed."""
+    ran: Any = None
+    """The run: a `Ran`, or Spark's; None if no run was needed, or if it failed."""
     error: BaseException | None = None
+    attempts: int = 0
 
 
 def decide(
-    message: Message, state: bytes | None, earlier: Earlier | None, forgotten: int | None
-) -> Generator[Run, R | BaseException, Decision[R]]:
-    """Yield the run of the handler that a message needs; return what the message is.
+    message: Message, state: bytes | None, earlier: Earlier | None, forgotten: int | None, retries: Retries
+) -> Generator[Run | Wait, Any, Decision]:
+    """Yield the runs of the handler that a message needs, and the waits between them; return what the message is.
 
     Args:
         message: The message.
         state: The state of its key, for a new message.
         earlier: How it was handled before.
         forgotten: When it was handled before, in microseconds since 1970, if that entry is deleted.
+        retries: When a run that failed is repeated.
     """
-    if earlier is None:
-        if forgotten is not None:
-            return Decision("too late", error=TooLate(message, forgotten))
-        ran = yield Run(state, message)
-        return Decision("failed", error=ran) if isinstance(ran, BaseException) else Decision("new", ran)
-    if earlier.outputs is not None:
+    if earlier is None and forgotten is not None:
+        return Decision("too late", error=TooLate(message, forgotten))
+    if earlier is not None and earlier.outputs is not None:
         return Decision("duplicate")
-    ran = yield Run(earlier.state, message)
-    if isinstance(ran, BaseException):
-        return Decision("failed", error=ran)
-    if ran.fingerprint != earlier.fingerprint:
-        return Decision("changed", error=ChangedOutputs(message, earlier.fingerprint, ran.fingerprint))
-    return Decision("duplicate", ran)
-
-
-def attempt(run: Callable[[], R], attempts: int, failure: type[BaseException] = Exception) -> R | BaseException:
-    """Run a handler until it succeeds; return the error of the last attempt.
-
-    An exception of another base, such as the `SystemExit` of a signal handler, ends the processor and not only the
-    handler. On Spark such an exception would stop the query at the same message after each restart, so that
-    `process` passes `BaseException`.
-
-    Args:
-        run: Runs the handler once.
-        attempts: Maximum number of runs.
-        failure: The base class of the errors that fail the message alone.
-    """
-    for number in range(1, attempts + 1):
-        try:
-            return run()
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except failure as error:
-            if number == attempts:
-                return error
-    raise AssertionError("not reached: attempts is at least 1")
+    number = 0
+    while True:
+        number += 1
+        ran = yield Run(state if earlier is None else earlier.state, message)
+        if not isinstance(ran, BaseException):
+            if earlier is None:
+                return Decision("new", ran, attempts=number)
+            if ran.fingerprint == earlier.fingerprint:
+                return Decision("duplicate", ran, attempts=number)
+            error = ChangedOutputs(message, earlier.fingerprint, ran.fingerprint, ran.outputs)
+            return Decision("changed", error=error, attempts=number)
+        delay = retries.delay(number, ran)
+        if delay is None:
+            return Decision("failed", error=ran, attempts=number)
+        if delay:
+            yield Wait(delay)
 
 
 def finished(what: str, result: R) -> R:
@@ -204,10 +210,12 @@ def error_text(error: BaseException) -> str:
 class _Chain:
     """The messages of one key in a batch; each is handled against the state that the previous one made."""
 
-    __slots__ = ("entries", "made", "places", "reading", "state")
+    __slots__ = ("entries", "made", "places", "publishes", "reading", "state", "stored_at")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, stored_at: int) -> None:
         self.reading = reading
+        self.stored_at = stored_at
+        self.publishes = False
         self.state = reading.state
         self.entries: list[Entry] = []
         self.made: dict[str, Reading] = {}
@@ -215,64 +223,80 @@ class _Chain:
 
 
 class Flow:
-    """Handles batches; see `msgid.processing.Processor` for the arguments."""
+    """Handles batches without side effects; a processor, which does the actions, sets the attributes."""
 
-    def __init__(
-        self, loads: Callable[[bytes], Any], clock: Callable[[], int], *, keep_outputs: bool, dead: bool
-    ) -> None:
-        self._loads = loads
-        self._clock = clock
-        self._keep_outputs = keep_outputs
-        self._dead = dead
+    _loads: Callable[[bytes], Any]
+    _clock: Callable[[], int]
+    _retries: Retries
+    _keep_outputs: bool
+    _stop_after: int | None
+    _dead_letter: Any
+    _observe: Any
 
-    def batch(self, messages: Sequence[Message]) -> Generator[Action, Any, list[Outcome]]:
+    def __init__(self) -> None:
+        self._failed = 0
+        """The number of messages that failed in a row."""
+        self._writers: list[int] = []
+        """Numbers that are free, because the outputs of their last batch are published."""
+
+    def _batch(self, messages: Sequence[Message]) -> Generator[Action, Any, list[Outcome]]:
         """Yield the actions for a batch; return the outcome of each message."""
         for message in messages:
             if not isinstance(message, Message):
                 raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
-        outcomes: list[Outcome | None] = [None] * len(messages)
-        named: list[Message] = list(messages)
-        left = []
-        for place, message in enumerate(messages):
-            try:
-                named[place] = _checked(message)
-                left.append(place)
-            except (TypeError, ValueError) as error:
-                outcomes[place] = Outcome("malformed", error=error)
+        outcomes: dict[int, tuple[Outcome, float]] = {}
+        writers: list[int] = []
+        left: Sequence[int] = range(len(messages))
         while left:
-            left = yield from self._round(named, left, outcomes)
-        done = [outcome for outcome in outcomes if outcome is not None]
+            left = yield from self._round(messages, left, outcomes, writers)
+        done = [outcomes[place][0] for place in range(len(messages))]
         outputs = [output for outcome in done for output in outcome.outputs]
         if outputs:
             yield Publish(outputs)
-        if self._dead:
-            for message, outcome in zip(messages, done, strict=True):
-                if outcome.error is not None:
-                    yield Send(DeadLetter(message, outcome.kind, error_text(outcome.error)))
+        self._writers += writers
+        for place, outcome in enumerate(done):
+            if self._observe is not None or (self._dead_letter is not None and outcome.error is not None):
+                yield Settle(messages[place], *outcomes[place])
         return done
 
     def _round(
-        self, messages: Sequence[Message], places: Sequence[int], outcomes: list[Outcome | None]
+        self,
+        messages: Sequence[Message],
+        places: Sequence[int],
+        outcomes: dict[int, tuple[Outcome, float]],
+        writers: list[int],
     ) -> Generator[Action, Any, list[int]]:
         """Handle messages against the stored states; return the indices of those whose key another worker changed."""
         readings: list[Reading] = yield Read([(messages[place].key, messages[place].id) for place in places])
         chains: dict[str, _Chain] = {}
+        stored_at = self._clock() // 1000
         for place, reading in zip(places, readings, strict=True):
             message = messages[place]
-            if reading.handled is not None or reading.forgotten is not None:
-                outcomes[place] = yield from self._one(message, reading, None)
-                continue
-            chain = chains.get(message.key)
-            if chain is None:
-                chain = chains[message.key] = _Chain(reading)
-            chain.places.append(place)
-            outcomes[place] = yield from self._one(message, chain.made.get(message.id), chain)
+            chain: _Chain | None = None
+            known: Reading | None = reading
+            if reading.handled is None and reading.forgotten is None:
+                chain = chains.get(message.key)
+                if chain is None:
+                    chain = chains[message.key] = _Chain(reading, stored_at)
+                chain.places.append(place)
+                known = chain.made.get(message.id)
+            began = self._clock()
+            outcome = yield from self._one(message, known, chain)
+            outcomes[place] = outcome, (self._clock() - began) / 1e9
+            self._failed = 0 if outcome.error is None else self._failed + 1
+            if self._stop_after and self._failed >= self._stop_after:
+                raise TooManyFailures(self._failed, message) from outcome.error
         grown = {key: chain for key, chain in chains.items() if chain.entries}
         if not grown:
             return []
-        won: list[bool] = yield AppendAll(
-            [Append(key, chain.reading.version, chain.reading.state, chain.entries) for key, chain in grown.items()]
-        )
+        writer = None
+        if any(chain.publishes for chain in grown.values()):
+            writer = self._writers.pop() if self._writers else random.SystemRandom().getrandbits(62)
+            writers.append(writer)
+        appends = [
+            Append(key, chain.reading.version, chain.reading.state, chain.entries) for key, chain in grown.items()
+        ]
+        won: list[bool] = yield AppendAll(appends, writer)
         lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
         return sorted(place for chain in lost for place in chain.places)
 
@@ -290,10 +314,10 @@ class Flow:
                 return Outcome("conflict", error=ChangedBody(message))
         elif known is not None:
             forgotten = known.forgotten
-        made: Decision[Ran] = yield from decide(message, None if chain is None else chain.state, earlier, forgotten)
-        kind, ran, error = made
+        before = None if chain is None else chain.state
+        kind, ran, error, attempts = yield from decide(message, before, earlier, forgotten, self._retries)
         if error is not None:
-            return Outcome(kind, error=error)
+            return Outcome(kind, error=error, attempts=attempts)
         if ran is None:
             assert known is not None
             assert known.outputs is not None
@@ -302,42 +326,18 @@ class Flow:
         if kind == "new":
             assert chain is not None
             self._add(message, chain, ran)
-        return Outcome(kind, self._loads(ran.raw) if self._keep_outputs else ran.state, ran.outputs)
+        state = self._loads(ran.raw) if self._keep_outputs else ran.state
+        return Outcome(kind, state, ran.outputs, None, attempts)
 
     def _add(self, message: Message, chain: _Chain, ran: Ran) -> None:
         """Add the entry of a new message to its chain."""
         outputs = _write_outputs(ran) if self._keep_outputs else None
-        stored_at = self._clock() // 1000
         version = chain.reading.version + len(chain.entries) + 1
         fingerprint = ran.fingerprint + body_fingerprint(message.body)
         chain.made[message.id] = Reading(version, chain.state, version, fingerprint, outputs)
-        chain.entries.append(Entry(message.id, ran.raw, fingerprint, stored_at, message.at, outputs))
+        chain.entries.append(Entry(message.id, ran.raw, fingerprint, chain.stored_at, message.at, outputs))
         chain.state = ran.raw
-
-
-def _checked(message: Message) -> Message:
-    """Return a message with the canonical form of its ID, or raise TypeError or ValueError."""
-    id = canonical_id(message.id)
-    if message.timestamp is not None:
-        micros_since_1970("timestamp", message.timestamp)
-    check_key(message.key)
-    for name, text in (("key", message.key), ("id", id)):
-        if len(text) > TEXT_LIMIT or not text.isascii() or "\0" in text:
-            check_text(name, text)
-    is_same = isinstance(message.id, str) and id == message.id
-    return message if is_same else Message(id, message.key, message.body, message.timestamp)
-
-
-def check_text(name: str, text: str) -> None:
-    """Raise ValueError if a text cannot be stored as a key."""
-    try:
-        length = len(text.encode())
-    except UnicodeEncodeError:
-        raise ValueError(f"{name} must be text that UTF-8 can encode, got {quote(text)}") from None
-    if length > TEXT_LIMIT:
-        raise ValueError(f"{name} must be text of at most {TEXT_LIMIT} bytes, got {length}: {quote(text)}")
-    if "\0" in text:
-        raise ValueError(f"{name} must be text without a NUL character, got {quote(text)}")
+        chain.publishes |= bool(ran.outputs)
 
 
 def _write_outputs(ran: Ran) -> bytes:

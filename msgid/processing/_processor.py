@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from msgid._message import Message
-from msgid._moments import duration, micros_in, unit_hint
-from msgid._validate import integer, is_integer, quote
+from msgid._message import Message, check_text
+from msgid._moments import micros_in, moment, unit_hint
+from msgid._validate import integer, is_integer, is_number, quote
 from msgid.processing._flow import (
     AppendAll,
     DeadLetter,
@@ -21,19 +20,19 @@ from msgid.processing._flow import (
     Publish,
     Ran,
     Read,
+    Retries,
     Run,
-    attempt,
-    check_text,
+    Settle,
+    Wait,
+    error_text,
     finished,
 )
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, Handler, Output, fingerprint
 from msgid.processing.errors import BatchFailed
-from msgid.processing.forgetting import Forgetting
-from msgid.processing.store import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime, timedelta
 
     from msgid.processing._flow import Action
@@ -46,13 +45,12 @@ _OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_ti
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
 
-Step = Literal["read", "handled", "stored", "conflict", "published"]
 _H = TypeVar("_H")
 _P = TypeVar("_P")
 _D = TypeVar("_D")
 
 
-class BaseProcessor(Generic[_H, _P, _D]):
+class BaseProcessor(Flow, Generic[_H, _P, _D]):
     """The common part of processors of plain functions and of coroutines."""
 
     _awaits = False
@@ -65,16 +63,20 @@ class BaseProcessor(Generic[_H, _P, _D]):
         *,
         name: str | None = None,
         attempts: int = 3,
+        backoff: float | Callable[[int], float] = 0,
+        give_up: tuple[type[Exception], ...] = (),
+        stop_after: int | None = None,
         dead_letter: _D | None = None,
+        observe: Callable[[Message, Outcome, float], object] | None = None,
         keep_outputs: bool = False,
         dumps: Callable[[Any], bytes] = dumps,
         loads: Callable[[bytes], Any] = loads,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
+        super().__init__()
         check_store(store, handler)
         functions = {"handler": handler, "publish": publish, "dumps": dumps, "loads": loads, "clock": clock}
-        if dead_letter is not None:
-            functions["dead_letter"] = dead_letter
+        functions |= {what: f for what, f in {"dead_letter": dead_letter, "observe": observe}.items() if f is not None}
         for what, function in functions.items():
             if not self._awaits and any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
                 raise TypeError(f"{what} must be a plain function; AsyncProcessor takes coroutine functions")
@@ -84,6 +86,7 @@ class BaseProcessor(Generic[_H, _P, _D]):
         check_parameters("handler", handler, "state, message, context")
         check_parameters("publish", publish, "outputs")
         check_parameters("dead_letter", dead_letter, "letter")
+        check_parameters("observe", observe, "message, outcome, seconds")
         check_parameters("clock", clock)
         if not isinstance(keep_outputs, bool):
             raise TypeError(f"keep_outputs must be True or False, got {quote(keep_outputs)}")
@@ -99,12 +102,20 @@ class BaseProcessor(Generic[_H, _P, _D]):
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be text of at least one character, got {quote(self.name)}")
         check_text("name", self.name)
-        self._attempts = integer("attempts", attempts, 1, 1_000_000)
+        if not callable(backoff) and not (is_number(backoff) and backoff >= 0):
+            raise TypeError(f"backoff must be a number of seconds or a function, got {quote(backoff)}")
+        if not isinstance(give_up, tuple) or not all(isinstance(e, type) and issubclass(e, Exception) for e in give_up):
+            raise TypeError(f"give_up must be a tuple of subclasses of Exception, got {quote(give_up)}")
+        if stop_after is not None:
+            integer("stop_after", stop_after, 1, 1_000_000)
         self._dead_letter = dead_letter
+        self._observe = observe
         self._dumps = dumps
         self._loads = loads
         self._clock = clock
-        self._flow = Flow(loads, clock, keep_outputs=keep_outputs, dead=dead_letter is not None)
+        self._retries = Retries(integer("attempts", attempts, 1, 1_000_000), backoff, give_up)
+        self._keep_outputs = keep_outputs
+        self._stop_after = stop_after
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, name={self.name!r})"
@@ -131,23 +142,6 @@ class BaseProcessor(Generic[_H, _P, _D]):
         assert before is not None
         return self._store.forget(moment("before", before), handler=self.name)
 
-    def start_forgetting(self, *, every: timedelta | str, older_than: timedelta | str) -> Forgetting:
-        """Start a thread that calls `forget` at once and then at an interval.
-
-        An error is logged to ``msgid.processing``, and the thread continues. The thread does not run in a child
-        process: only the process that called this method deletes entries.
-
-        Args:
-            every: The interval, a timedelta or text such as ``"1 hour"``.
-            older_than: Minimum age of deleted entries, passed to `forget`.
-
-        Returns:
-            The running thread; call its ``close()``, or use it in a ``with`` statement.
-        """
-        micros_in("older_than", older_than)
-        seconds = duration("every", every, positive=True).total_seconds()
-        return Forgetting(functools.partial(self.forget, older_than=older_than), seconds, self.name)
-
     def _finished(self, outcome: Outcome) -> Outcome:
         """Return the outcome of one message; without a dead-letter output, raise its error."""
         if outcome.error is not None and self._dead_letter is None:
@@ -159,15 +153,27 @@ class BaseProcessor(Generic[_H, _P, _D]):
             raise BatchFailed(outcomes)
         return outcomes
 
-    def _logged(self, letter: DeadLetter) -> DeadLetter:
-        id, key = quote(letter.message.id), quote(letter.message.key)
-        _log.warning("%s: message %s of key %s is %s: %s", self.name, id, key, letter.kind, letter.error)
+    def _letter(self, message: Message, outcome: Outcome) -> DeadLetter:
+        """Log a message that failed, and return its dead letter."""
+        assert outcome.error is not None
+        letter = DeadLetter(message, outcome.kind, error_text(outcome.error), outcome.attempts)
+        id, key = quote(message.id), quote(message.key)
+        what = "%s: message %s of key %s is %s after %d attempts: %s"
+        _log.warning(what, self.name, id, key, letter.kind, letter.attempts, letter.error)
         return letter
+
+    def _observed(self, message: Message, outcome: Outcome, seconds: float) -> None:
+        """Call ``observe``; its errors are logged, because metrics must not stop messages."""
+        try:
+            if self._observe is not None:
+                self._observe(message, outcome, seconds)
+        except Exception:
+            _log.exception("%s: observe raised an error", self.name)
 
     def _before(self, action: Run) -> tuple[Any, Message, Context]:
         """Return the handler's own copies of state and message, and the context, for one attempt."""
         message = action.message
-        own = Message(message.id, message.key, own_copy(message.body), message.timestamp)
+        own = message.with_body(own_copy(message.body))
         return None if action.state is None else self._loads(action.state), own, Context(own)
 
     def _ran(self, state: Any, context: Context) -> Ran:
@@ -189,14 +195,20 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
         name: Name of the handler, under which its states are stored. Handlers with different names do not share
             states. Default: the module and the qualified name of the function. Pass a name if the function may be
             renamed or moved later, or if its module also runs as a script.
-        attempts: Maximum number of attempts if the handler raises an error. Attempts follow each other without a
-            pause. They are counted per delivery and do not survive a restart. An exception that is not an `Exception`,
-            such as `SystemExit` or `KeyboardInterrupt`, is not an error of the handler. It ends `handle` at once, and
-            the message must be delivered again.
+        attempts: Maximum number of attempts if the handler raises an error. They are counted per delivery and do not
+            survive a restart. An exception that is not an `Exception`, such as `SystemExit` or `KeyboardInterrupt`, is
+            not an error of the handler. It ends `handle` at once, and the message must be delivered again.
+        backoff: Seconds between two attempts, or a function that returns them for the number of failed attempts.
+        give_up: Errors after which the handler is not run again, such as ``(ValueError,)``. Name the error of a soft
+            time limit here, if it is an `Exception`.
+        stop_after: Number of messages in a row that fail, for any reason, at which the processor raises
+            `TooManyFailures`. So a wrong deployment makes fewer dead letters than that; None never stops.
         dead_letter: Function that receives a `DeadLetter` for each message that cannot be handled: the handler raises
-            at the last attempt, the message is too late, its outputs have changed, its ID was handled with another
-            body, or its ID or key is malformed. The store does not change for such a message, and it is logged to
-            ``msgid.processing``. Without ``dead_letter`` the error is raised.
+            at the last attempt, the message is too late, its outputs have changed, or its ID was handled with another
+            body. The store does not change for such a message, and it is logged to ``msgid.processing`` as a warning.
+            Without ``dead_letter`` the error is raised.
+        observe: Function that receives each message, its `Outcome`, and the seconds that its attempts took with the
+            waits between them. It is called after the outputs are published, for metrics. Its errors are logged.
         keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
             does not run, so a new version of the handler never publishes other content under the same ID. This holds
             for outputs that an earlier processor stored, too. Without stored outputs the handler runs again, and
@@ -218,7 +230,7 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
             TooLate: if the message was handled before and its entry has been deleted.
             ChangedOutputs: if a redelivered message has other outputs than the first time.
             ChangedBody: if a message with the same ID and another body was handled before.
-            TypeError, ValueError: if the ID or the key is malformed.
+            TooManyFailures: if ``stop_after`` messages in a row have failed.
             Exception: any error of the store, of the publisher, or of the handler at its last attempt. The message
                 must be delivered again.
         """
@@ -238,6 +250,7 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
 
         Raises:
             BatchFailed: if messages were not handled and ``dead_letter`` is None. It contains all outcomes.
+            TooManyFailures: if ``stop_after`` messages in a row have failed. Nothing of their batch is stored.
             Exception: any error of the store or the publisher. All messages must be delivered again.
         """
         outcomes: list[Outcome] = []
@@ -245,33 +258,8 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
             outcomes += self._drive(chunk)
         return self._all_finished(outcomes)
 
-    def steps(self, message: Message) -> Generator[Step, None, Outcome]:
-        """Handle a message like `handle`, one step at a time; stopping between two steps simulates a crash.
-
-        Yields:
-            The name of each step after its completion.
-
-        Returns:
-            The outcome.
-        """
-        flow, result = self._flow.batch([message]), None
-        while True:
-            try:
-                action = flow.send(result)
-            except StopIteration as done:
-                return self._finished(done.value[0])
-            result = self._do(action)
-            if isinstance(action, Read):
-                yield "read"
-            elif isinstance(action, Run):
-                yield "handled"
-            elif isinstance(action, AppendAll):
-                yield "stored" if result[0] else "conflict"
-            elif isinstance(action, Publish):
-                yield "published"
-
     def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
-        flow, result = self._flow.batch(messages), None
+        flow, result = self._batch(messages), None
         while True:
             try:
                 action = flow.send(result)
@@ -284,22 +272,26 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
         match action:
             case Run():
                 return self._run(action)
+            case Wait(seconds):
+                return time.sleep(seconds)
             case Read(wanted):
                 return self._store.read(self.name, wanted)
-            case AppendAll(appends):
-                return self._store.append(self.name, appends)
+            case AppendAll(appends, writer):
+                return self._store.append(self.name, appends, writer)
             case Publish(outputs):
                 return finished("publish", self._publish(outputs))
-            case _:
-                assert self._dead_letter is not None
-                return finished("dead_letter", self._dead_letter(self._logged(action.letter)))
+            case Settle(message, outcome, seconds):
+                if outcome.error is not None and self._dead_letter is not None:
+                    finished("dead_letter", self._dead_letter(self._letter(message, outcome)))
+                return self._observed(message, outcome, seconds)
 
-    def _run(self, action: Run) -> Ran | BaseException:
-        return attempt(lambda: self._once(action), self._attempts)
-
-    def _once(self, action: Run) -> Ran:
-        state, message, context = self._before(action)
-        return self._ran(finished("handler", self._handler(state, message, context)), context)
+    def _run(self, action: Run) -> Ran | Exception:
+        # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
+        try:
+            state, message, context = self._before(action)
+            return self._ran(finished("handler", self._handler(state, message, context)), context)
+        except Exception as error:
+            return error
 
 
 def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from msgid._moments import moment
 from msgid._validate import INT32_MAX, INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
@@ -23,7 +24,6 @@ from msgid.processing.store import (
     assemble,
     check_key,
     hash_of,
-    moment,
     pack,
     remembered,
     unpack,

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from msgid.processing._flow import AppendAll, Publish, Read, Run, finished
+from msgid.processing._flow import AppendAll, Publish, Read, Run, Settle, Wait, finished
 from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
@@ -50,7 +50,7 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
         return self._all_finished(outcomes)
 
     async def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
-        flow, result = self._flow.batch(messages), None
+        flow, result = self._batch(messages), None
         while True:
             try:
                 action = flow.send(result)
@@ -63,30 +63,30 @@ class AsyncProcessor(BaseProcessor["Callable[..., Any]", "Callable[..., Any]", "
         match action:
             case Run():
                 return await self._run(action)
+            case Wait(seconds):
+                return await asyncio.sleep(seconds)
             case Read(wanted):
                 return await self._stored(self._store.read, wanted)
-            case AppendAll(appends):
-                return await self._stored(self._store.append, appends)
+            case AppendAll(appends, writer):
+                return await self._stored(self._store.append, appends, writer)
             case Publish(outputs):
                 return await _awaited("publish", self._publish(outputs))
-            case _:
-                assert self._dead_letter is not None
-                return await _awaited("dead_letter", self._dead_letter(self._logged(action.letter)))
+            case Settle(message, outcome, seconds):
+                if outcome.error is not None and self._dead_letter is not None:
+                    await _awaited("dead_letter", self._dead_letter(self._letter(message, outcome)))
+                return self._observed(message, outcome, seconds)
 
-    async def _run(self, action: Run) -> Ran | BaseException:
-        for number in range(1, self._attempts + 1):
-            try:
-                state, message, context = self._before(action)
-                return self._ran(await _awaited("handler", self._handler(state, message, context)), context)
-            except Exception as error:
-                if number == self._attempts:
-                    return error
-        raise AssertionError("not reached: attempts is at least 1")
+    async def _run(self, action: Run) -> Ran | Exception:
+        try:
+            state, message, context = self._before(action)
+            return self._ran(await _awaited("handler", self._handler(state, message, context)), context)
+        except Exception as error:
+            return error
 
-    async def _stored(self, call: Callable[..., Any], asked: Sequence[Any]) -> Any:
+    async def _stored(self, call: Callable[..., Any], *arguments: Any) -> Any:
         if isinstance(self._store, MemoryStore):  # faster than a thread
-            return call(self.name, asked)
-        return await asyncio.to_thread(call, self.name, asked)
+            return call(self.name, *arguments)
+        return await asyncio.to_thread(call, self.name, *arguments)
 
 
 async def _awaited(what: str, result: Any) -> Any:

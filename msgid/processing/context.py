@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._message import Known, Message, read_id
-from msgid._moments import UNIX_EPOCH, micros_since_1970
+from msgid._moments import UNIX_EPOCH
 from msgid._validate import is_utf8, quote
 from msgid.ids.derived import derive_from_bytes, derived_text
 from msgid.processing._json import canonical, own_copy, plain
@@ -133,7 +133,6 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
         The new state and the outputs. The caller's state and message do not change.
 
     Raises:
-        InvalidMessageId: if the message's ID is empty or not text.
         Exception: any error of the handler.
 
     >>> def count(state, message, context):
@@ -149,12 +148,8 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
         raise TypeError(f"handler must be a function, got {quote(handler)}")
     if not isinstance(message, Message):
         raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
-    known = read_id(message.id)
-    if message.timestamp is not None:
-        micros_since_1970("timestamp", message.timestamp)
-    own = Message(known.text, message.key, own_copy(message.body), message.timestamp)
+    own = message.with_body(own_copy(message.body))
     context = Context(own)
-    context._id = known
     return handler(own_copy(state), own, context), context.outputs
 
 
@@ -187,8 +182,3 @@ def body_fingerprint(body: Any) -> bytes:
 
 _BODY_LENGTH: Final = 8
 _NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENGTH).digest()
-
-
-def canonical_id(id: object) -> str:
-    """Return the canonical form of a message's ID: `msgid.ids._bytes.identity`."""
-    return read_id(id).text

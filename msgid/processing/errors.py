@@ -8,6 +8,7 @@
      |-- ChangedOutputs          a redelivered message has other outputs than the first time
      |-- InvalidStore            a file or database does not contain a store of this version
      |-- TooLate                 the entry of a redelivered message has been deleted
+     |-- TooManyFailures         so many messages failed in a row that the processor stops
      `-- ValueError
           `-- MissingTime        a handler asks for the time of a message without a time
 """
@@ -66,27 +67,54 @@ class ChangedBody(Exception):
 class ChangedOutputs(Exception):
     """Raised if a redelivered message has other outputs than the first time: the handler or the message has changed.
 
-    The outputs are not published, because they would have the IDs of the first outputs but other content.
+    The outputs are not published, because they would have the IDs of the first outputs but other content. Usually the
+    handler calls ``uuid4()`` or ``now()``, or uses the order of a set.
 
     Attributes:
         message: The message.
         stored: The fingerprint of the first outputs.
         found: The fingerprint of the new outputs.
+        outputs: The new outputs. Compare them with those that were published under the same IDs.
     """
 
     __module__ = "msgid.processing"
 
-    def __init__(self, message: Any, stored: bytes, found: bytes) -> None:
-        super().__init__(message, stored, found)
+    def __init__(self, message: Any, stored: bytes, found: bytes, outputs: Sequence[Any] = ()) -> None:
+        super().__init__(message, stored, found, outputs)
         self.message = message
         self.stored = stored
         self.found = found
+        self.outputs = outputs
 
     def __str__(self) -> str:
+        first = "none" if not self.outputs else f"{self.outputs[0].id} with {quote(self.outputs[0].body)}"
         return (
-            f"message {quote(self.message.id)} gives other outputs than the first time:"
-            f" the handler or the message has changed (fingerprint {self.found.hex()}, stored {self.stored.hex()})"
+            f"message {quote(self.message.id)} gives other outputs than the first time; the first is now {first}. The"
+            " handler or the message has changed, or the handler uses uuid4(), now() or the order of a set: use"
+            " context.new_id(), context.now and context.random, and sorted()"
         )
+
+
+class TooManyFailures(Exception):
+    """Raised if ``stop_after`` messages in a row failed: the handler or a service is probably at fault.
+
+    Nothing of the batch is stored or published, and none of its messages is a dead letter: it must be delivered again.
+    The error of the last message is the ``__cause__``.
+
+    Attributes:
+        count: The number of messages.
+        message: The last one.
+    """
+
+    __module__ = "msgid.processing"
+
+    def __init__(self, count: int, message: Any) -> None:
+        super().__init__(count, message)
+        self.count = count
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.count} messages failed in a row, the last one is {quote(self.message.id)}: deliver it again"
 
 
 class MissingTime(ValueError):

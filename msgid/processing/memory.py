@@ -6,6 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgid._moments import moment
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
     Kept,
@@ -14,7 +15,6 @@ from msgid.processing.store import (
     check_key,
     check_process,
     hash_of,
-    moment,
     pack,
     remembered,
     unpack,
@@ -75,7 +75,7 @@ class MemoryStore:
         with self._lock:
             return [self._read(handler, key, id) for key, id in wanted]
 
-    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+    def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries; return for each key whether its version was still the newest."""
         check_process(self, self._process)
         with self._lock:

@@ -124,7 +124,7 @@ class PostgresStore(SqlStore):
             wanted, self._statement(lambda db: db.execute(self._read_all, values, binary=True).fetchall())
         )
 
-    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+    def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         import psycopg
 

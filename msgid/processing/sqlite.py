@@ -131,7 +131,7 @@ class SqliteStore(SqlStore):
         single = len(wanted) == 1
         return self._readings(wanted, self._transact(one if single else many, writes=False, plain=single))
 
-    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+    def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         number = self._number(handler)
         rows = [(append, rows_of(append)) for append in appends]

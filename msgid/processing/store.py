@@ -27,14 +27,15 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from msgid._moments import aware, micros_in, micros_since_1970, unix_micros
+from msgid._moments import micros_in
 from msgid._validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
 DEFAULT_REMEMBER: Final = timedelta(days=90)
 _SMALL: Final = 256
@@ -109,7 +110,7 @@ class Store(Protocol):
     def read(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[Reading]:
         """Read the entry and the state for each (key, ID)."""
 
-    def append(self, handler: str, appends: Sequence[Append]) -> list[bool]:
+    def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
@@ -168,13 +169,6 @@ def check_process(store: object, process: int) -> None:
             f"cannot use a {type(store).__name__} after a fork: process {process} has opened it, and this is process"
             f" {os.getpid()}; open a store in each process"
         )
-
-
-def moment(name: str, value: int | datetime) -> int:
-    """Return a time, given as an aware datetime or in microseconds since 1970, in microseconds since 1970."""
-    if isinstance(value, datetime):
-        return unix_micros(aware(name, value))
-    return micros_since_1970(name, value)
 
 
 def remembered(remember: timedelta | str | None) -> int | None:

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from msgid.kafka import Record
 from msgid.processing import Processor, SqliteStore
+from msgid.testing import steps
 
 settings = json.loads(sys.argv[1])
 client = {"bootstrap.servers": settings["address"]}
@@ -43,11 +44,14 @@ def publish(outputs):
         raise TimeoutError("the broker has not acknowledged all outputs")
 
 
+names = {"Read": "read", "Run": "handled", "AppendAll": "stored", "Publish": "published"}
+
+
 def handle(event):
     """Handle an event as `Processor.handle` does, one step after another, and commit it."""
     step("poll")
-    for name in processor.steps(Record.from_consumer(event).message()):
-        step(name)
+    for name in steps(processor, Record.from_consumer(event).message()):
+        step(names.get(name, name))
     try:
         consumer.commit(event, asynchronous=False)
     except KafkaException as error:  # another worker has the partition now, and gets the message again

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
 from msgid._message import Message
-from msgid.processing._flow import Earlier, attempt, decide, error_text
+from msgid.processing._flow import Earlier, Retries, Run, decide, error_text
 from msgid.processing._json import dumps, loads, text
 from msgid.processing.context import Context, fingerprint
 from spark_ext.streaming._processing.history import Entry
@@ -21,7 +21,7 @@ from spark_ext.streaming._processing.packing import NO_TIME
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from msgid.processing._flow import Decision, Run
+    from msgid.processing._flow import Decision, Wait
     from msgid.processing.context import AsyncHandler, Handler, Output
     from spark_ext.streaming._processing.history import Bucket
     from spark_ext.streaming._processing.packing import Arrival
@@ -145,20 +145,21 @@ class Handling:
         self, arrival: Arrival, state: bytes | None, entry: Entry | None, forgotten: int | None
     ) -> _Ran | None:
         """Add the rows of a message to the result; return its run if it is new."""
-        message = Message(arrival.id, arrival.key, None, None if arrival.time == NO_TIME else arrival.time)
+        fields = arrival.id, arrival.key, None, None if arrival.time == NO_TIME else arrival.time
+        message = tuple.__new__(Message, fields)  # the columns were checked at once
         earlier, kept = None, None
         if entry is not None:
             kept = None if isinstance(entry.answer, bytes) else entry.answer
             earlier = Earlier(entry.before, entry.answer if isinstance(entry.answer, bytes) else b"", kept)
-        rule: Generator[Run, _Ran | BaseException, Decision[_Ran]] = decide(message, state, earlier, forgotten)
+        retries = Retries(self._settings.attempts)
+        rule: Generator[Run | Wait, Any, Decision] = decide(message, state, earlier, forgotten, retries)
         try:
             run = next(rule)
-            rule.send(
-                attempt(lambda: self._once(run.state, message, arrival.values), self._settings.attempts, BaseException)
-            )
-            raise AssertionError("not reached: a message needs one run at most")
+            while isinstance(run, Run):
+                run = rule.send(self._once(run.state, message, arrival.values))
+            raise AssertionError("not reached: the attempts follow each other without a wait")
         except StopIteration as done:
-            kind, ran, error = done.value
+            kind, ran, error, _ = done.value
         if error is not None:
             self._set_aside(arrival, kind, error_text(error))
             return None
@@ -169,15 +170,22 @@ class Handling:
         """Return the entry of a message that was handled for the first time."""
         return Entry(None, ran.rows) if self._settings.keep_outputs else Entry(before, ran.fingerprint)
 
-    def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> _Ran:
-        """Run the handler on its own copies of state and message."""
-        body = dict(zip(self._names, values, strict=True))
-        for name in self._nested:
-            body[name] = copy.deepcopy(body[name])
-        own = Message(message.id, message.key, body, message.timestamp)
-        after, outputs = self._runner.run(None if state is None else loads(state), own)
-        rows = [(output.id, output.topic, text(output.body)) for output in outputs]
-        return _Ran(after, dumps(after), outputs, fingerprint(outputs), rows)
+    def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> _Ran | BaseException:
+        """Run the handler on its own copies of state and message; return its error if it fails.
+
+        `SystemExit`, say, is an error here: it would stop the query at the same message after each restart.
+        """
+        try:
+            body = dict(zip(self._names, values, strict=True))
+            for name in self._nested:
+                body[name] = copy.deepcopy(body[name])
+            after, outputs = self._runner.run(None if state is None else loads(state), message.with_body(body))
+            rows = [(output.id, output.topic, text(output.body)) for output in outputs]
+            return _Ran(after, dumps(after), outputs, fingerprint(outputs), rows)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            return error
 
     def _publish(self, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):

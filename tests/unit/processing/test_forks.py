@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from datetime import timedelta
 
 import pytest
 from handlers import append
@@ -115,17 +114,3 @@ def test_child_that_ends_in_the_middle_of_a_transaction_damages_nothing(tmp_path
     program = [sys.executable, "-c", ENDING, str(tmp_path / "states.db")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_forgetting_goes_on_in_the_parent_alone(tmp_path):
-    """The thread does not run in a child, and closing it there does nothing to the parent."""
-    processor = Processor(SqliteStore(tmp_path / "states.db"), append, lambda outputs: None)
-    with processor.start_forgetting(every="1 hour", older_than=timedelta(days=1)) as forgetting:
-
-        def check():
-            assert not forgetting.running
-            forgetting.close()
-
-        assert ended_well(check)
-        assert forgetting.running
-    assert not forgetting.running

@@ -1,5 +1,6 @@
 """Processor and all stores against a plain Python model, through any history of deliveries, restarts and forgetting."""
 
+import contextlib
 import shutil
 import tempfile
 from datetime import timedelta
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import msgid
-from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, loads
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, TooManyFailures, loads
 
 V1 = str(msgid.position_id("log", 7, 1_700_000_000))
 V0 = "7F0000010000238F000000000001E240"
@@ -29,18 +30,39 @@ NAMES, KEYS = ["one", "two"], ["key", "другой"]
 REMEMBER_DAYS = 20
 DAY = 86_400_000_000
 
-deliveries = st.tuples(st.sampled_from(KEYS), st.sampled_from(sorted(CANONICAL)), st.sampled_from(["a", "b", "fail"]))
+deliveries = st.tuples(
+    st.sampled_from(KEYS), st.sampled_from(sorted(CANONICAL)), st.sampled_from(["a", "b", "fail", "flaky"])
+)
 
 
-def handler_of(code):
-    """Return the handler of one version of the code."""
+class Failures(NamedTuple):
+    """The options for failures."""
+
+    attempts: int
+    give_up: tuple
+    stop_after: int | None
+
+    def fails(self, word):
+        """Whether a message fails; "flaky" fails at the first attempt alone."""
+        return word == "fail" or (word == "flaky" and (self.attempts == 1 or ConnectionError in self.give_up))
+
+
+failures = st.builds(Failures, st.integers(1, 3), st.sampled_from([(), (ConnectionError,)]), st.sampled_from([None, 2]))
+
+
+def handler_of(code, repeated):
+    """Return the handler of one version of the code; ``repeated`` is not empty at a later attempt."""
 
     def handler(state, message, context):
         state = state or {"words": [], "padding": "x" * 300}
         state["words"].append(message.body.pop("word"))
         context.publish({"code": code, "state": state, "of": message.id, "raw": b"\xff"}, topic=str(code))
+        is_first = not repeated
+        repeated.clear()
         if state["words"][-1] == "fail":
             raise ValueError(f"fail of {code}")
+        if state["words"][-1] == "flaky" and is_first:
+            raise ConnectionError(f"flaky of {code}")
         if len(state["words"]) % 3 == 0:
             context.publish([str(context.new_id()), context.random.randrange(10**9)])
         return state
@@ -68,7 +90,13 @@ class Model:
         self.handled = {}
         self.forgotten = {}
 
-    def deliver(self, key, id, word, code, now, keep):
+    def copy(self):
+        other = Model()
+        other.words, other.version = dict(self.words), dict(self.version)
+        other.handled, other.forgotten = dict(self.handled), dict(self.forgotten)
+        return other
+
+    def deliver(self, key, id, word, code, now, keep, fails):
         """Return the kind of the outcome, the words of the state, and what its outputs follow from."""
         known = self.handled.get((key, id))
         if known is not None:
@@ -76,12 +104,14 @@ class Model:
                 return "conflict", None, None
             if known.kept:
                 return "duplicate", (*known.before, known.word), (known.code, known.before, known.word)
+            if fails:
+                return "failed", None, None
             if code != known.code:
                 return "changed", None, None
             return "duplicate", (*known.before, word), (code, known.before, word)
         if (key, id) in self.forgotten:
             return "too late", None, None
-        if word == "fail":
+        if fails:
             return "failed", None, None
         before = self.words[key]
         self.words[key] = (*before, word)
@@ -115,8 +145,8 @@ class Machine(RuleBasedStateMachine):
     address: str | None = None
     """Of a PostgreSQL server, where there is one."""
 
-    @initialize(keep=st.booleans())
-    def start(self, keep):
+    @initialize(keep=st.booleans(), failures=failures)
+    def start(self, keep, failures):
         self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
         self.models = {name: Model() for name in NAMES}
         self.code, self.day = 1, 100
@@ -127,7 +157,7 @@ class Machine(RuleBasedStateMachine):
 
             with psycopg.connect(self.address, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS model CASCADE; CREATE SCHEMA model")
-        self.restart(keep)
+        self.restart(keep, failures)
 
     def teardown(self):
         if hasattr(self, "stores"):
@@ -135,8 +165,8 @@ class Machine(RuleBasedStateMachine):
                 store.close()
             shutil.rmtree(self.folder)
 
-    @rule(keep=st.booleans())
-    def restart(self, keep):
+    @rule(keep=st.booleans(), failures=failures)
+    def restart(self, keep, failures):
         """Open the stores again, with other options."""
         for store in self.stores[1:]:
             store.close()
@@ -146,7 +176,7 @@ class Machine(RuleBasedStateMachine):
         self.stores = [self.memory, sqlite]
         if self.address is not None:
             self.stores.append(PostgresStore(f"{self.address} options='-c search_path=model'", **options))
-        self.keep = keep
+        self.keep, self.failures = keep, failures
         self._processors()
 
     @rule()
@@ -172,26 +202,39 @@ class Machine(RuleBasedStateMachine):
             Message(spelling, key, {"word": word}, [None, 0, 4_070_908_800_000_000][len(word) % 3])
             for key, spelling, word in what
         ]
-        model, expected = self.models[name], []
-        for key, spelling, word in what:
-            expected.append(model.deliver(key, CANONICAL[spelling], word, self.code, self.day * DAY, self.keep))
+        expected, is_stopped = [], False
+        for start in range(0, len(what), batch or 1):
+            before, outcomes = self.models[name].copy(), []
+            for key, spelling, word in what[start : start + (batch or 1)]:
+                outcomes.append(self._delivered(name, key, CANONICAL[spelling], word))
+                is_stopped = bool(self.failures.stop_after) and self.failed[name] >= self.failures.stop_after
+                if is_stopped:
+                    break
+            if is_stopped:
+                self.models[name] = before
+                break
+            expected += outcomes
         for processors, published, letters in zip(self.processors, self.published, self.letters, strict=True):
             published.clear()
             letters.clear()
-            processor = processors[name]
-            outcomes = processor.handle_many(messages, batch=batch) if batch else list(map(processor.handle, messages))
-            assert [outcome.kind for outcome in outcomes] == [kind for kind, _, _ in expected]
-            for message, outcome, (_, words, _) in zip(messages, outcomes, expected, strict=True):
-                assert (outcome.state and tuple(outcome.state["words"])) == words
-                assert {output.input_id for output in outcome.outputs} <= {CANONICAL[message.id]}
-            assert published == [output for outcome in outcomes for output in outcome.outputs]
-            assert [letter.message for letter in letters] == [
-                message
-                for message, (kind, _, _) in zip(messages, expected, strict=True)
+            processor, outcomes = processors[name], []
+            with pytest.raises(TooManyFailures) if is_stopped else contextlib.nullcontext():
+                if batch:
+                    outcomes += processor.handle_many(messages, batch=batch)
+                else:
+                    outcomes.extend(map(processor.handle, messages))
+            for message, outcome, (kind, words, origin) in zip(messages, outcomes, expected, strict=False):
+                assert (outcome.kind, outcome.state and tuple(outcome.state["words"])) == (kind, words)
+                assert {output.input_id for output in outcome.outputs} <= {message.id}
+                self._check_outputs(outcome.outputs, origin)
+            assert is_stopped or len(outcomes) == len(expected)
+            inputs = [message.id for message, (_, _, origin) in zip(messages, expected, strict=False) if origin]
+            assert list(dict.fromkeys(output.input_id for output in published)) == list(dict.fromkeys(inputs))
+            assert [(letter.message, letter.kind) for letter in letters] == [
+                (message, kind)
+                for message, (kind, _, _) in zip(messages, expected, strict=False)
                 if kind not in ("new", "duplicate")
             ]
-            for outcome, (_, _, origin) in zip(outcomes, expected, strict=True):
-                self._check_outputs(outcome.outputs, origin)
         assert all(published == self.published[0] for published in self.published)
 
     @invariant()
@@ -207,6 +250,13 @@ class Machine(RuleBasedStateMachine):
                     named = [(version.version, version.id) for version in found]
                     assert [(*one, state) for one, state in zip(named, words, strict=True)] == expected
 
+    def _delivered(self, name, key, id, word):
+        """Return what the model answers, and count failures in a row."""
+        fails = self.failures.fails(word)
+        answer = self.models[name].deliver(key, id, word, self.code, self.day * DAY, self.keep, fails)
+        self.failed[name] = 0 if answer[0] in ("new", "duplicate") else self.failed[name] + 1
+        return answer
+
     def _check_outputs(self, outputs, origin):
         if origin is None:
             assert list(outputs) == []
@@ -221,14 +271,18 @@ class Machine(RuleBasedStateMachine):
     def _processors(self):
         self.published = [[] for _ in self.stores]
         self.letters = [[] for _ in self.stores]
+        self.failed = dict.fromkeys(NAMES, 0)
+        repeated = []
         self.processors = [
             {
                 name: Processor(
                     store,
-                    handler_of(self.code),
+                    handler_of(self.code, repeated),
                     published.extend,
                     name=name,
                     dead_letter=letters.append,
+                    backoff=lambda number: repeated.append(number) or 0,
+                    **self.failures._asdict(),
                     keep_outputs=self.keep,
                     clock=lambda: self.day * DAY * 1000,
                 )

@@ -1,7 +1,12 @@
 """The processor: spellings, failures, changed outputs and batches."""
 
+import asyncio
 import pickle
-from datetime import timedelta
+import re
+import signal
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import pytest
@@ -9,6 +14,7 @@ import shooting_range
 from handlers import append, careless
 
 from msgid.processing import (
+    AsyncProcessor,
     BatchFailed,
     ChangedBody,
     ChangedOutputs,
@@ -19,6 +25,7 @@ from msgid.processing import (
     Outcome,
     Processor,
     TooLate,
+    TooManyFailures,
     dumps,
 )
 
@@ -38,33 +45,35 @@ def message(id, word="x", key="key", timestamp=1):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("fields", "reason"),
     [
-        Message("", "key", None),
-        Message(None, "key", None),
-        Message("x", None, None),
-        Message("x" * 1001, "key", None),
-        Message("x", "é" * 501, None),
-        Message("x", "a\0b", None),
-        Message("\ud800", "key", None),
-        Message("x", "key", None, 1 << 63),
-        Message("x", "key", None, "now"),
+        ({"id": ""}, "invalid message id ''"),
+        ({"id": None}, "must be text, bytes or an ID, got NoneType"),
+        ({"id": "x" * 1001}, "id must be text of at most 1000 bytes, got 1001"),
+        ({"id": "\ud800"}, "id must be text that UTF-8 can encode"),
+        ({"key": None}, "key must be text, got None"),
+        ({"key": "é" * 501}, "key must be text of at most 1000 bytes, got 1002"),
+        ({"key": "a\0b"}, "key must be text without a NUL character"),
+        ({"timestamp": 1 << 63}, "timestamp must be"),
+        ({"timestamp": "now"}, "timestamp must be an integer"),
+        ({"timestamp": 1_700_000_000}, "timestamp must be microseconds since 1970, got 1700000000: seconds?"),
+        ({"timestamp": 1_700_000_000_000}, "milliseconds?"),
+        ({"timestamp": datetime(2024, 1, 1)}, "timestamp must be an aware datetime"),
     ],
 )
-def test_malformed_message_is_refused_before_anything_is_read(wrong):
-    """A malformed ID, key or timestamp is an error, or a dead letter if there is a dead-letter output."""
+def test_message_checks_its_arguments_when_it_is_made(fields, reason):
+    """Also if it is made from another message; so a processor never gets a malformed one."""
+    good = Message("x", "key", None)
+    for make in (lambda: Message(**{**good._asdict(), **fields}), lambda: good._replace(**fields)):
+        with pytest.raises((ValueError, TypeError), match=re.escape(reason)):
+            make()
 
-    def never(*arguments):
-        raise AssertionError
 
-    with pytest.raises((ValueError, TypeError)):
-        Processor(MemoryStore(), never, never).handle(wrong)
-    letters = []
-    outcome = Processor(MemoryStore(), never, never, dead_letter=letters.append, name="n").handle(wrong)
-    assert outcome.kind == letters[0].kind == "malformed"
-    assert letters[0].message == wrong
-    good, bad = Processor(MemoryStore(), append, list, dead_letter=letters.append).handle_many([message("a"), wrong])
-    assert (good.kind, bad.kind, letters[1].message) == ("new", "malformed", wrong)
+def test_message_has_the_canonical_id_and_the_microseconds_of_a_datetime():
+    """Every spelling is one ID; a message is pickled as it is."""
+    made = Message(V0.lower(), "key", "body", datetime(2024, 1, 1, tzinfo=timezone.utc))
+    assert made == (f"00{V0}", "key", "body", 1_704_067_200_000_000) == pickle.loads(pickle.dumps(made))
+    assert Message(uuid.UUID(UUID), "key", None).id == UUID == Message(UUID.upper(), "key", None).id
 
 
 def test_shot_that_is_redelivered_gives_the_same_answer(new_store, published):
@@ -103,18 +112,143 @@ def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, publis
     assert processor.handle(message("third", "ok")).state == {"seen": ["ok", "ok"]}
 
 
-def test_handler_that_succeeds_at_a_later_attempt_is_handled(published):
-    """A temporary failure only costs attempts."""
-    left = [ValueError("one"), ValueError("two")]
+class Limit(Exception):
+    """What a soft time limit raises, such as Celery's."""
 
-    def flaky(state, message, context):
-        context.publish("x")
+
+def raising(*errors):
+    """Return a handler that raises these errors, one per run, and then succeeds."""
+    left = list(errors)
+
+    def handler(state, message, context):
+        context.publish(len(left))
         if left:
-            raise left.pop()
-        return state
+            raise left.pop(0)
+        return "done"
 
-    outcome = Processor(MemoryStore(), flaky, published.extend, name="flaky").handle(message("a"))
-    assert (outcome.kind, len(published)) == ("new", 1)
+    return handler
+
+
+@pytest.mark.parametrize("processor_class", [Processor, AsyncProcessor])
+@pytest.mark.parametrize(
+    ("errors", "options", "kind", "attempts", "waits"),
+    [
+        ([ValueError("one"), ValueError("two")], {}, "new", 3, []),
+        ([ValueError("one"), ValueError("two")], {"backoff": 0.5}, "new", 3, [0.5, 0.5]),
+        ([ValueError()] * 9, {"attempts": 4, "backoff": lambda number: 2**number}, "failed", 4, [2, 4, 8]),
+        ([ValueError()] * 9, {"attempts": 1, "backoff": 5}, "failed", 1, []),
+        ([KeyError(), ValueError("bad"), KeyError()], {"give_up": (ValueError,)}, "failed", 2, []),
+        ([UnicodeError()], {"give_up": (ValueError, KeyError)}, "failed", 1, []),
+        ([Limit()], {"give_up": (Limit,), "backoff": 1}, "failed", 1, []),
+    ],
+)
+def test_failed_attempt_is_repeated_after_a_wait_or_given_up(
+    processor_class, errors, options, kind, attempts, waits, monkeypatch
+):
+    """The outcome has the number of attempts; the outputs are those of the last one."""
+    slept, published, letters = [], [], []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    handler = raising(*errors)
+    options = {"dead_letter": letters.append, "name": "h", **options}
+    outcome = processor_class(MemoryStore(), handler, published.extend, **options).handle(message("a"))
+    outcome = asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome
+    assert (outcome.kind, outcome.attempts, slept) == (kind, attempts, waits)
+    assert [output.body for output in published] == ([0] if kind == "new" else [])
+    assert [letter.attempts for letter in letters] == ([attempts] if kind == "failed" else [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no SIGALRM")
+def test_soft_time_limit_in_a_handler_is_not_tried_again():
+    """A signal raises in the handler: the error that `give_up` names ends the message, and the next one is handled."""
+
+    def stop(*_):
+        raise Limit
+
+    def slow(state, message, context):
+        if message.id == "slow":
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            time.sleep(60)
+        return "done"
+
+    letters = []
+    processor = Processor(MemoryStore(), slow, list, name="h", give_up=(Limit,), dead_letter=letters.append)
+    previous = signal.signal(signal.SIGALRM, stop)
+    try:
+        assert [processor.handle(message(id)).kind for id in ("slow", "b")] == ["failed", "new"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert [(letter.error, letter.attempts) for letter in letters] == [("Limit", 1)]
+
+
+def test_processor_stops_after_so_many_failures_in_a_row(new_store, published):
+    """Each success counts from 0 again. Nothing of the batch that stops is stored, published or a dead letter."""
+    letters, down = [], True
+
+    def failing(state, message, context):
+        context.publish(message.id)
+        if down and message.body["word"] == "fail":
+            raise ConnectionError("the service is down")
+        return "done"
+
+    processor = Processor(new_store(), failing, published.extend, dead_letter=letters.append, name="h", stop_after=3)
+    words = ["fail", "fail", "ok", "fail", "fail"]
+    kinds = [processor.handle(message(f"id{number}", word)).kind for number, word in enumerate(words)]
+    assert kinds == ["failed", "failed", "new", "failed", "failed"]
+    batch = [message("next", "fail"), message("later")]
+    for handle in (processor.handle_many, lambda batch: processor.handle(batch[0])):
+        with pytest.raises(TooManyFailures, match="failed in a row, the last one is 'next': deliver it") as caught:
+            handle(batch)
+        assert str(caught.value.__cause__) == "the service is down"
+    assert (len(published), len(letters), len(processor.history("key"))) == (1, 4, 1)
+    down = False
+    assert [outcome.kind for outcome in processor.handle_many(batch)] == ["new", "new"]
+
+
+def test_each_outcome_is_observed_after_it_is_settled(published, caplog):
+    """Metrics get kind, attempts, seconds of the handler and the message; their errors stop nothing."""
+    seen, letters, now = [], [], [0]
+
+    def slow(state, message, context):
+        now[0] += 1_500_000_000
+        return careless(state, message, context)
+
+    def observe(message, outcome, seconds):
+        seen.append((message.id, outcome.kind, outcome.attempts, seconds, len(published), len(letters)))
+        raise RuntimeError("no metrics")
+
+    processor = Processor(
+        MemoryStore(), slow, published.extend, name="h", attempts=2, dead_letter=letters.append, observe=observe,
+        clock=lambda: now[0],
+    )  # fmt: skip
+    processor.handle_many([message("a"), message("a"), message("b", "fail")])
+    first = [("a", "new", 1, 1.5, 2, 0), ("a", "duplicate", 1, 1.5, 2, 0), ("b", "failed", 2, 3.0, 2, 1)]
+    assert seen == first
+    assert caplog.text.count("RuntimeError: no metrics") == 3
+    assert "h: message 'b' of key 'key' is failed after 2 attempts: ValueError: the word is fail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"backoff": -1},
+        {"backoff": "1 second"},
+        {"give_up": ValueError},
+        {"give_up": (KeyboardInterrupt,)},
+        {"stop_after": 0},
+        {"stop_after": True},
+        {"observe": lambda outcome: None},
+    ],
+)
+def test_wrong_options_for_failures_are_refused(options):
+    """Each is an error at once, and not at the first failure."""
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must"):
+        Processor(MemoryStore(), append, print, **options)
 
 
 def test_dead_letter_has_the_message_and_the_error(new_store, published):
@@ -123,7 +257,7 @@ def test_dead_letter_has_the_message_and_the_error(new_store, published):
     processor = Processor(new_store(), careless, published.extend, dead_letter=letters.append)
     bad = message("bad", "fail")
     outcome = processor.handle(bad)
-    assert letters == [DeadLetter(bad, "failed", "ValueError: the word is fail")]
+    assert letters == [DeadLetter(bad, "failed", "ValueError: the word is fail", 3)]
     assert (outcome.kind, str(outcome.error), outcome.outputs) == ("failed", "the word is fail", ())
     assert processor.history("key") == []
     assert processor.handle(message("good")).kind == "new"
@@ -179,6 +313,8 @@ def test_redelivered_message_whose_outputs_changed_is_an_error(new_store, publis
     letters = []
     other = Processor(store, of_version(2), published.extend, name="h", dead_letter=letters.append)
     assert other.handle(message("a")).kind == letters[0].kind == "changed"
+    assert "context.new_id()" in str(letters[0].error)
+    assert f"the first is now {published[0].id} with {{'version': 2, 'before': None}}" in str(letters[0].error)
     assert len(published) == len(store.history("key")) == 1
     assert changed.handle(message("b")).outputs[0].body == {"version": 2, "before": 1}
 
@@ -264,6 +400,7 @@ def test_errors_and_outcomes_pickle():
     for error in (
         TooLate(message("a"), 7),
         ChangedOutputs(message("a"), b"1", b"2"),
+        TooManyFailures(5, message("a")),
         MissingTime("a"),
         BatchFailed([Outcome("failed", error=ValueError("x"))]),
     ):
@@ -286,7 +423,9 @@ def test_message_with_the_id_of_another_is_a_conflict(keep_outputs, caplog):
     assert processor.handle(second).kind == "conflict"
     assert [letter.message.body for letter in letters] == [second.body] * 2
     assert (len(published), len(store.history("key"))) == (2, 1)
-    assert f"orders: message {V1!r} of key 'key' is conflict: ChangedBody: message {V1!r}" in caplog.text
+    assert (
+        f"orders: message {V1!r} of key 'key' is conflict after 0 attempts: ChangedBody: message {V1!r}" in caplog.text
+    )
     silent = Processor(store, lambda *_: None, list, name="orders")
     with pytest.raises(ChangedBody, match="has the ID of a handled message and another body: not handled"):
         silent.handle(second)

@@ -1,6 +1,5 @@
 """Retention: a forgotten message is too late for a stated time, and claimed times close nothing."""
 
-import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -65,30 +64,3 @@ def test_forget_takes_every_moment_of_64_bits(new_store, published, before):
     processor = Processor(new_store(), careless, published.extend, clock=Clock())
     processor.handle(message("a"))
     assert processor.forget(before) == (before > 0)
-
-
-def test_start_forgetting_forgets_logs_errors_and_goes_on(caplog):
-    """The thread forgets at once and again; an error is logged, and the next try comes."""
-    store, calls, third = MemoryStore(), [], threading.Event()
-
-    class Failing:
-        def forget(self, before, *, handler):
-            calls.append(handler)
-            if len(calls) == 2:
-                raise ConnectionError("the server is away")
-            if len(calls) == 3:
-                third.set()
-            return store.forget(before, handler=handler)
-
-    processor = Processor(Failing(), append, print)
-    with processor.start_forgetting(every=timedelta(milliseconds=1), older_than=DAY) as forgetting:
-        assert third.wait(60)
-        assert forgetting.running
-    assert not forgetting.running
-    assert set(calls) == {"handlers.append"}
-    assert "cannot forget messages of handlers.append" in caplog.text
-    assert "the server is away" in caplog.text
-    forgetting.close()
-    for wrong in ({"every": timedelta(0), "older_than": DAY}, {"every": DAY, "older_than": -DAY}):
-        with pytest.raises(ValueError, match="must be a timedelta"):
-            processor.start_forgetting(**wrong)

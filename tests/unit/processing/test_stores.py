@@ -28,7 +28,7 @@ class Newest(MemoryStore):
 class LastWriterWins(MemoryStore):
     """Stores what a writer appends to a version that is not the newest."""
 
-    def append(self, handler, appends):
+    def append(self, handler, appends, writer=None):
         newest = super().read(handler, [(one.key, "another") for one in appends])
         moved = [one._replace(version=new.version) for one, new in zip(appends, newest, strict=True)]
         return super().append(handler, moved)
@@ -37,7 +37,7 @@ class LastWriterWins(MemoryStore):
 class AllOrNothing(MemoryStore):
     """Reports one lost key as a loss of the whole batch, though it stored the others."""
 
-    def append(self, handler, appends):
+    def append(self, handler, appends, writer=None):
         return [all(super().append(handler, appends))] * len(appends)
 
 
@@ -61,7 +61,7 @@ class OneHandler(MemoryStore):
     def read(self, handler, wanted):
         return super().read("one", wanted)
 
-    def append(self, handler, appends):
+    def append(self, handler, appends, writer=None):
         return super().append("one", appends)
 
 
