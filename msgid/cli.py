@@ -19,8 +19,7 @@ from rich.text import Text
 import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._files import FORMATS
-from msgid.audit.definitions import HOLES
+from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
 from msgid.iggy._wire import LAYOUTS
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from msgid.audit import Severity
-    from msgid.audit._files import Format
+    from msgid.audit.definitions import Format
     from msgid.iggy._wire import Layout
 
 AUDIT_FAILED = 3
@@ -301,15 +300,15 @@ def audit(
     an empty name turns one off. With --sent, FILE is compared with a file of the messages
     that a producer had acknowledged, or of all messages of a queue.
     """
-    from msgid.audit import audit_file, compare
-    from msgid.audit._files import read_file
-
     output = AuditOutput.taken_from(options)
     output.check_inputs(file, sent, *(digests or ()))
     named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")
     try:
+        from msgid.audit import audit_file, compare
+        from msgid.audit._files import read_file
+
         if sent is None and digests is None:
             if sent_column:
                 raise click.UsageError(SENT_COLUMN_ALONE)

@@ -1,6 +1,7 @@
 """Audits: the lost, duplicated, conflicting and late messages of a table, by their IDs and positions.
 
 >>> import pyarrow as pa
+>>> from msgid.audit import audit_table
 >>> table = pa.table({"topic": ["a"] * 3, "partition": [0] * 3, "offset": [4, 5, 9]})
 >>> print(audit_table(table))  # doctest: +ELLIPSIS
 1 error, 0 warnings, 0 infos in 3 rows
@@ -13,15 +14,21 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
-from msgid.audit._compare import compare
-from msgid.audit._digest_tables import digest, merge_digests
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from msgid._validate import check_installed
 from msgid.audit._doctor import collision_risk, doctor
-from msgid.audit._files import audit_file
 from msgid.audit._options import AuditOptions, ColumnNames
-from msgid.audit._tables import audit_ids, audit_table
 from msgid.audit.definitions import CHECKS, Severity
 from msgid.audit.facts import Finding, Gap
 from msgid.audit.report import Report
+
+if TYPE_CHECKING:
+    from msgid.audit._compare import compare
+    from msgid.audit._digest_tables import digest, merge_digests
+    from msgid.audit._files import audit_file
+    from msgid.audit._tables import audit_ids, audit_table
 
 __all__ = [
     "CHECKS",
@@ -40,3 +47,16 @@ __all__ = [
     "digest",
     "merge_digests",
 ]
+
+# These modules need NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
+_HOMES = {
+    "audit_file": "_files", "audit_ids": "_tables", "audit_table": "_tables", "compare": "_compare",
+    "digest": "_digest_tables", "merge_digests": "_digest_tables",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_installed(f"{__name__}.{name}", "arrow", "numpy", "pyarrow")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

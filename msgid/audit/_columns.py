@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from msgid import layout
 from msgid._contents import codes as codes_of_contents
 from msgid._contents import places_and_values
@@ -17,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from decimal import Decimal
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 LOG = "log"
@@ -81,14 +83,10 @@ def _several(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without its encoding: dictionaries and views as values, and UUIDs as text."""
-    import pyarrow as pa
-
     return pa.chunked_array([_plain(chunk) for chunk in column.chunks or [pa.array([], column.type)]])
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -104,8 +102,6 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _large(array: pa.Array) -> pa.Array:
     """Return text or bytes as a type that holds more than 2 GiB."""
-    import pyarrow as pa
-
     if _is_text(array.type):
         return array.cast(pa.large_string())
     is_bytes = pa.types.is_binary(array.type) or pa.types.is_binary_view(array.type)
@@ -113,15 +109,12 @@ def _large(array: pa.Array) -> pa.Array:
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the integer of each value and whether it has one; a value that repeats is read once."""
-    import numpy as np
-
     codes, values = _factorized(column)
     numbers = np.zeros(len(values) + 1, np.int64)
     known = np.zeros(len(values) + 1, bool)
@@ -134,9 +127,6 @@ def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[N
 
 def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
     """Return for each row the place of its value in a list of the values; NULL is -1."""
-    import numpy as np
-    import pyarrow as pa
-
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
     places, values = places_and_values(column)
@@ -145,10 +135,6 @@ def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
 
 def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return offsets, and which rows have a valid one: a whole number of 0 to 2**48 - 1, or its digits as text."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_decimal(column.type):  # Arrow does not encode small decimals
         return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole)
     if pa.types.is_null(column.type):
@@ -181,10 +167,6 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
     Raises:
         ValueError: if the column has another type, or its latest number is a time of our years in seconds.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     if pa.types.is_timestamp(column.type):
@@ -215,8 +197,6 @@ def _moment(name: str, value: Any, numbers: list[int]) -> int | None:
 
 def check_named_by(name: str, kind: pa.DataType) -> None:
     """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine."""
-    import pyarrow as pa
-
     types = pa.types
     allowed = (_is_text, types.is_binary, types.is_large_binary, types.is_integer, types.is_date32, types.is_boolean)
     if not any(test(kind) for test in (*allowed, types.is_fixed_size_binary, types.is_null)):
@@ -232,8 +212,6 @@ def named_by_error(name: str, kind: object) -> ValueError:
 
 def sorted_places(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
     """Return for each row the place of its value in the sorted list of the values, and the list; NULL is -1."""
-    import numpy as np
-
     codes, values = _factorized(column)
     order = sorted(range(len(values)), key=values.__getitem__)
     return np.append(np.argsort(order), -1).astype(np.int64)[codes], [values[one] for one in order]
@@ -246,10 +224,6 @@ def sources(
 
     Each life of a log is a log of its own; rows whose life is NULL have the name of the log alone.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not columns and life is None:
         return np.zeros(count, np.int64), [LOG]
     text = pa.large_string()
@@ -264,8 +238,6 @@ def sources(
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values of a column as text, as Spark writes them; bytes that are not UTF-8 become U+FFFD."""
-    import pyarrow as pa
-
     if not (_is_text(column.type) or pa.types.is_null(column.type)) and "binary" in str(column.type):
         values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
         return pa.chunked_array([pa.array(values, pa.large_string())])

@@ -5,8 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from msgid._contents import codes as codes_of_contents
-from msgid._validate import check_installed, integer
+from msgid._validate import integer
 from msgid.audit._columns import content_codes, plain_column
 from msgid.audit._comparing import NAMES, Group, SideCounts, differing, moment, report_of_groups
 from msgid.audit._digest_tables import (
@@ -29,8 +33,6 @@ from msgid.audit.report import add_uncompared, comparison_report
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -88,7 +90,6 @@ def compare(
     >>> compare(["0156F7E71C361B21BC024CCDBE00000007"], ["0156f7e71c361b21bc024ccdbe00000007"]).findings
     []
     """
-    check_installed("a comparison in Python", "arrow", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
     named = columns_in("compare", columns)
     if digests is not None:
@@ -192,9 +193,6 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         table: The side of the landed messages.
         most: Number of messages to list.
     """
-    import numpy as np
-    import pyarrow as pa
-
     by_position = is_by_position(sent.columns, table.columns)
     sides = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
     landed = np.repeat([False, True], [one.number for one in sides])
@@ -241,7 +239,6 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
 
 
 def _texts(side: Rows) -> pa.Array:
-    import pyarrow as pa
 
     text = pa.large_string()
     return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
@@ -249,9 +246,6 @@ def _texts(side: Rows) -> pa.Array:
 
 def _order(*keys: Any) -> NDArray[np.int64]:
     """Return the places of rows, sorted by some keys; NULL is the last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     table = pa.table({str(place): key for place, key in enumerate(keys)})
     order: NDArray[np.int64] = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
     return order.astype("int64")
@@ -267,8 +261,6 @@ def _joint_places(
     rows: list[Rows],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str], NDArray[np.bool_]]:
     """Return the offsets, the places of the logs' names, these names, and which rows of both sides have a position."""
-    import numpy as np
-
     places = [one.places for one in rows if one.places is not None]
     names = sorted({name for one in places for name in one.names})
     at = {name: place for place, name in enumerate(names)}
@@ -279,8 +271,6 @@ def _joint_places(
 
 def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     """Return a number for each row of both sides, equal if and only if the contents are; None if not compared."""
-    import pyarrow as pa
-
     names = [side.columns.content for side in (sent, table)]
     if not all(names):
         return None
@@ -322,8 +312,6 @@ def check_contents(sent: str, table: str) -> None:
 
 def _kind_of(type: pa.DataType) -> str:
     """Return the kind of an Arrow type for `check_contents`; one kind for nested types, which Arrow compares."""
-    import pyarrow as pa
-
     kinds = pa.types
     tests: dict[str, tuple[Callable[[Any], bool], ...]] = {
         "integer": (kinds.is_integer,),

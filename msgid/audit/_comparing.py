@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from msgid._moments import UNIX_EPOCH
 from msgid.audit._spans import starts_of
 from msgid.audit.definitions import FAULTS
@@ -18,7 +20,6 @@ from msgid.audit.report import comparison_report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from msgid.audit.facts import Difference
@@ -101,8 +102,6 @@ def differing(
         content: A number per row that is equal if and only if the contents are; None if they are not compared.
         landed: Which rows are of the table.
     """
-    import numpy as np
-
     contents = np.zeros(len(landed), np.int64) if content is None else content
     order = np.lexsort((contents, message))
     of_content = np.cumsum(starts_of(message[order], contents[order])) - 1

@@ -13,6 +13,10 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import plain_column
 from msgid.audit._files import dataset_of, read_file
@@ -24,8 +28,6 @@ from msgid.audit._tables import rows_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -80,7 +82,7 @@ def digest(table: Any, **columns: Unpack[ColumnNames]) -> pa.Table:
     >>> msgid.audit.compare(None, None, digests=(made, made)).findings
     []
     """
-    check_installed("a digest in Python", "arrow", "numpy", "pyarrow", "xxhash")
+    check_installed("a digest in Python", "arrow", "xxhash")
     named = columns_in("digest", columns)
     made = merge_digests([])
     for piece in _pieces(table):
@@ -102,9 +104,6 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
     >>> merge_digests(parts) == digest(pa.table({"offset": range(4)}), offset="offset")
     True
     """
-    check_installed("a digest in Python", "arrow", "numpy", "pyarrow")
-    import pyarrow as pa
-
     joined = pa.concat_tables([_schema().empty_table(), *map(digest_of_table, digests)])
     forms = joined["form"].unique().to_pylist()
     if len(forms) > 1:
@@ -119,7 +118,6 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
 
 
 def _schema() -> pa.Schema:
-    import pyarrow as pa
 
     moment = pa.timestamp("us", "UTC")
     kinds = dict.fromkeys(COLUMNS, pa.int64()) | {"source": pa.string(), "form": pa.string()}
@@ -144,7 +142,6 @@ def with_blocks(digest: pa.Table) -> pa.Table:
 
 
 def _block_of(offset: Any) -> Any:
-    import pyarrow.compute as pc
 
     return pc.bit_wise_and(offset, -SIZE)
 
@@ -156,17 +153,12 @@ def form_of_digest(digest: pa.Table) -> str:
 
 def last_time(digest: pa.Table) -> int | None:
     """Return the last time of a message in microseconds, or None."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     last: int | None = pc.max(digest["last_time"].cast(pa.int64())).as_py()
     return last
 
 
 def unplaced(digest: pa.Table) -> int:
     """Return the number of rows without a log or an offset."""
-    import pyarrow.compute as pc
-
     return pc.sum(digest.filter(digest["source"].is_null())["rows"]).as_py() or 0
 
 
@@ -199,8 +191,6 @@ def content_error(name: str, kind: object) -> ValueError:
 
 def check_content(name: str, kind: pa.DataType) -> None:
     """Raise an error if a column without its encoding is not one that a digest can hash."""
-    import pyarrow as pa
-
     types = pa.types
     allowed = (
         types.is_integer, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
@@ -212,9 +202,6 @@ def check_content(name: str, kind: pa.DataType) -> None:
 
 def _digest_of(side: Side) -> pa.Table:
     """Return the rows of a digest, one per message."""
-    import numpy as np
-    import pyarrow as pa
-
     columns = side.columns
     contents = [plain_column(side.table[name]) for name in columns.content]
     for name, column in zip(columns.content, contents, strict=True):
@@ -232,9 +219,6 @@ def _digest_of(side: Side) -> pa.Table:
 
 def _places(side: Side, rows: Rows) -> tuple[pa.Array, pa.Array]:
     """Return the name of the log and the offset of each row; NULL for a row that does not have both."""
-    import numpy as np
-    import pyarrow as pa
-
     offset_of(side.columns)
     assert rows.places is not None
     log, names, offset, valid = rows.places
@@ -248,9 +232,6 @@ def _hashes(rows: Rows, contents: Sequence[pa.ChunkedArray]) -> NDArray[np.uint6
 
     Each value has its number of bytes in front, and NULL is a dash. So a value that moves to another column is seen.
     """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
     from xxhash import xxh64_intdigest
 
     assert rows.places is not None
@@ -282,9 +263,6 @@ def loaded(value: Any) -> pa.Table:
 
 def differing_blocks(sent: pa.Table, landed: pa.Table) -> pa.Table:
     """Return the blocks in which two digests differ: ``source``, ``block``, and the rows ``sent`` and ``landed``."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     forms = [form_of_digest(one) for one in (sent, landed)]
     if all(forms) and forms[0] != forms[1]:
         raise ValueError(f"digests must have one form, got {quote(forms[0])} and {quote(forms[1])}: {_SAME}")
@@ -307,8 +285,6 @@ def differing_blocks(sent: pa.Table, landed: pa.Table) -> pa.Table:
 
 def _pieces(table: Any) -> Iterator[Read]:
     """Yield a side in parts: a dataset of Parquet in steps of rows, and anything else whole."""
-    import pyarrow as pa
-
     dataset = dataset_of(table)
     if dataset is None:
         yield read_side("table", table)
@@ -330,8 +306,6 @@ def rows_in_blocks(
         named: Returns the arguments that name columns, of the columns of the side.
         blocks: The blocks that `differing_blocks` returned.
     """
-    import pyarrow as pa
-
     dataset = dataset_of(value)
     if dataset is None:
         read = read_side(which, value)
@@ -350,9 +324,6 @@ def rows_in_blocks(
 
 def _filtered(dataset: Any, columns: Columns, blocks: pa.Table) -> tuple[pa.Table, int]:
     """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     name = offset_of(columns)
     if not pa.types.is_integer(dataset.schema.field(name).type):
         table = dataset.to_table()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
 
-    from msgid.audit._files import Format
     from msgid.audit._makers import Fingerprint
+    from msgid.audit.definitions import Format
 
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""

@@ -14,27 +14,30 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from msgid._known_tables import JOB_TABLES, beside_job_tables, is_hidden
-from msgid._validate import check_installed, is_utf8, quote
+from msgid._validate import is_utf8, quote
 from msgid.audit._options import columns_in
 from msgid.audit._tables import audit_table
+from msgid.audit.definitions import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
 
-    import pyarrow as pa
-    import pyarrow.dataset as ds
     from typing_extensions import Unpack
 
     from msgid._known_tables import JobTable
     from msgid.audit._options import AuditOptions
+    from msgid.audit.definitions import Format
     from msgid.audit.report import Report
 
-Format = Literal["csv", "tsv", "json", "parquet", "arrow", "text"]
-FORMATS: Final[tuple[Format, ...]] = ("csv", "tsv", "json", "parquet", "arrow", "text")
 _ENDINGS: Final[dict[str, Format]] = {
     ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".txt": "text", ".text": "text", ".ids": "text",
@@ -73,8 +76,6 @@ def decompressed(data: bytes, name: str | None) -> bytes:
         data: The bytes.
         name: The name of the file; None if the first bytes tell the compression.
     """
-    import pyarrow as pa
-
     if name is None:
         compression = next((one for magic, one in _MAGIC.items() if data.startswith(magic)), None)
     else:
@@ -109,9 +110,6 @@ def rows_of(data: bytes, format: Format) -> pa.Table:
     Raises:
         Unreadable, pyarrow.ArrowException: if the bytes are not of the format.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if format == "parquet":
         return pq.read_table(pa.BufferReader(data))
     if format == "arrow":
@@ -133,9 +131,6 @@ def rows_of(data: bytes, format: Format) -> pa.Table:
 
 def _read_csv(data: bytes, delimiter: str) -> pa.Table:
     """Return the rows of a CSV file, all as text; an empty cell is NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
     rows = _csv_rows(reader)
     names = next(rows, None)
@@ -173,8 +168,6 @@ def _read_json(data: bytes) -> pa.Table:
     A column of text, integers of 64 bits, other numbers or truth values has these values. A column of several kinds,
     and objects and arrays, are JSON text, so no value is guessed or rounded.
     """
-    import pyarrow as pa
-
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).splitlines(), 1):
         if not line.strip():
@@ -194,8 +187,6 @@ def _read_json(data: bytes) -> pa.Table:
 
 def _json_column(values: list[Any]) -> pa.Array:
     """Return the values of a column as Arrow holds them exactly, or as text."""
-    import pyarrow as pa
-
     if len({type(value) for value in values if value is not None}) <= 1:
         with suppress(pa.ArrowException, OverflowError):
             return pa.array(values)
@@ -226,7 +217,6 @@ def audit_file(
     >>> audit_file(path).findings[0].check
     'malformed_ids'
     """
-    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     columns_in("audit_file", options, is_audit=True)
     return audit_table(read_file(path, format), **options)
 
@@ -257,8 +247,6 @@ def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = Non
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     """Make an error of a reader one line that names the file."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
@@ -272,8 +260,6 @@ def _rows_of_stream(data: bytes, format: Format | None) -> pa.Table:
 
 def _read(file: Path, format: Format | None) -> pa.Table:
     """Return the rows of a file. Python opens it, because Arrow opens no name that is not UTF-8."""
-    import pyarrow.parquet as pq
-
     if file.is_dir():
         return _read_folder(file)
     format = format or format_of(file.name)
@@ -292,8 +278,6 @@ def dataset_of(table: Any) -> ds.Dataset | None:
     Raises:
         ValueError: if the files cannot be read.
     """
-    import pyarrow.dataset as ds
-
     if not isinstance(table, str | os.PathLike):
         return None
     file = Path(table)
@@ -311,9 +295,6 @@ def _dataset(folder: Path) -> ds.Dataset:
     Raises:
         Unreadable: if files do not have the same columns. Arrow would read those of the first file alone.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     files = _parquet_files(folder)
     parts = (part.partition("=") for file in files for part in Path(file).relative_to(folder).parts[:-1])
     values = dict.fromkeys(name for name, equal, _ in parts if equal)
@@ -363,8 +344,6 @@ def _job_table(folder: Path) -> JobTable | None:
 
 
 def _read_folder(folder: Path) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     written = _job_table(folder)
     if written is None:

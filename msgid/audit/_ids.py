@@ -7,6 +7,10 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from msgid import layout
 from msgid.audit._logs import NEVER
 from msgid.audit._spans import starts_of
@@ -31,8 +35,6 @@ from msgid.ids.bulk import parse_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from msgid.ids.bulk import IdColumns
@@ -75,8 +77,6 @@ class Ids:
     """
 
     def __init__(self, column: pa.ChunkedArray, name: str = "id") -> None:
-        import numpy as np
-        import pyarrow as pa
 
         from msgid.audit._columns import _factorized, _is_text
 
@@ -114,8 +114,6 @@ class Ids:
     @property
     def keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Two numbers that are equal if and only if the identity is, and which rows have an identity."""
-        import numpy as np
-
         v1 = self.v1
         known = np.array([found.identity is not None for found in self.others], bool)
         has = self.is_v1.copy()
@@ -127,22 +125,16 @@ class Ids:
     @property
     def unix(self) -> NDArray[np.int64]:
         """The Unix seconds of version-1 IDs."""
-        import numpy as np
-
         return self.v1.seconds.astype(np.int64) + layout.EPOCH_UNIX
 
     def origins(self) -> NDArray[Any]:
         """Return the origin of each version-1 ID, and an empty text in other rows."""
-        import numpy as np
-
         by_byte = np.array([layout.origin_of(byte << 40) for byte in range(256)])
         return np.where(self.is_v1, by_byte[(self.v1.node >> np.uint64(40)).astype(np.int64)], "")
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """Which rows have an ID of a generator: it declares a counter, or `is_generator` says so."""
-        import numpy as np
-
         origins = self.origins()
         counted: NDArray[np.bool_] = np.isin(origins, COUNTED)
         rows = np.flatnonzero(self.is_v1 & ~counted)
@@ -159,10 +151,6 @@ class Ids:
 
     def identities(self) -> pa.Array:
         """Return the identity of each row as text; NULL for NULL and empty values."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         a, b, _ = self.keys
         raw = np.empty((len(self), layout.ID_LENGTH), np.uint8)
         raw[:, 0] = layout.VERSION_1
@@ -183,8 +171,6 @@ class Ids:
 
     def first_text(self, rows: NDArray[np.int64]) -> str | None:
         """Return the ID of some rows of version 1 that sorts first."""
-        import numpy as np
-
         if not len(rows):
             return None
         a, b, _ = self.keys
@@ -232,8 +218,6 @@ class Repeats(NamedTuple):
 
 def repeats(keys: tuple[NDArray[Any], ...], content: NDArray[np.int64] | None) -> Repeats:
     """Count for each key the rows beyond its first: those that repeat a content, and the other contents."""
-    import numpy as np
-
     told = np.zeros(len(keys[0]), np.int64) if content is None else content
     order = np.lexsort((told, *reversed(keys)))
     held = [key[order] for key in keys]
@@ -257,8 +241,6 @@ def id_facts(
     not_before: int | None,
 ) -> Facts:
     """Return the kinds of the IDs of a table, and the findings about single IDs."""
-    import numpy as np
-
     a, b, _ = ids.keys
     rows = np.flatnonzero(ids.is_v1)
     found = repeats((a[rows], b[rows]), None if content is None else content[rows])
@@ -287,8 +269,6 @@ def _values(
     ids: Ids, content: NDArray[np.int64] | None, near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None
 ) -> Values:
     """Return the values of a table that are not version-1 IDs."""
-    import numpy as np
-
     rows = np.flatnonzero(~ids.is_v1)
     of = ids.other[rows]
     found = repeats((of,), None if content is None else content[rows])
@@ -302,8 +282,6 @@ def _values(
 
 def value_facts(values: Values) -> Facts:
     """Return the kinds of values that are not version-1 IDs, and the findings about them."""
-    import numpy as np
-
     kinds: Counter[tuple[str, str | None]] = Counter()
     for one, n in zip(values.others, values.rows.tolist(), strict=True):
         kinds[one.kind, one.reason] += n
@@ -348,8 +326,6 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
 
     The clients' time zones are unknown, so an ID of the last day is not one of them.
     """
-    import numpy as np
-
     elapsed = np.array([-1 if one.elapsed_ms is None else one.elapsed_ms for one in values.others], np.int64)
     known = values.near < NEVER
     moments, day = np.where(known, values.near, 0), layout.CLOCKS_DIFFER_S * 1_000_000
@@ -372,8 +348,6 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
 
 def _orphans(ids: Ids, parents: Ids) -> NDArray[np.int64]:
     """Return the rows with a derived ID whose parent is not the ID of any row."""
-    import numpy as np
-
     rows = np.flatnonzero((ids.origins() == "derived") & ~ids.counted & parents.keys[2])
     held = {one.identity for one in ids.others}
     other = np.array([one.identity in held for one in parents.others], bool)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from msgid._moments import UNIX_EPOCH
 from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, starts_of
 from msgid.audit.definitions import MAX_ROWS
@@ -17,7 +19,6 @@ from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from msgid.audit._options import Rules
@@ -103,8 +104,6 @@ def per_scope(
     y: NDArray[np.int64] | None = None,
 ) -> Iterator[Counted]:
     """Yield the sum of the counts of each scope, with the example of the highest rank and then the lowest ``x``."""
-    import numpy as np
-
     order = np.lexsort((x, -rank, scope))
     places = np.flatnonzero(starts_of(scope[order]))
     if not len(order):
@@ -139,8 +138,6 @@ def _taken(part: Any, rows: Any) -> Any:
 
 def messages_of(rows: LogRows) -> Messages:
     """Return the messages of all rows of some logs."""
-    import numpy as np
-
     content = 0 * rows.log if rows.content is None else rows.content
     order = np.lexsort((content, rows.offset, rows.log))
     rows, content = rows.take(order), content[order]
@@ -161,8 +158,6 @@ def messages_of(rows: LogRows) -> Messages:
 
 def _least_after(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the least of the values after each place in its group, or `NEVER`."""
-    import numpy as np
-
     if not len(group):
         return values
     # From the end: the places of all values, lower in each group than in all groups before.
@@ -178,8 +173,6 @@ def _least_after(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray
 
 def _last_before(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the last known value before each place in its group, or `NEVER`."""
-    import numpy as np
-
     places = np.arange(len(group))
     known = np.maximum.accumulate(np.where(values != NEVER, places, -1))
     start = np.maximum.accumulate(np.where(starts_of(group), places, 0))
@@ -189,8 +182,6 @@ def _last_before(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray
 
 def blocks_of(messages: Messages) -> Blocks:
     """Return the blocks of messages, which are ordered by log and offset, with their faults."""
-    import numpy as np
-
     log, offset = messages.log, messages.offset
     starts = starts_of(log, offset >> BLOCK_SHIFT)
     first, of_block = np.flatnonzero(starts), np.cumsum(starts) - 1
@@ -245,8 +236,6 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
         blocks: All blocks of the logs, at least one.
         gaps: The missing ranges in the short blocks. Those between blocks are added.
     """
-    import numpy as np
-
     blocks = blocks.take(np.lexsort((blocks.block, blocks.log)))
     near = np.flatnonzero(~starts_of(blocks.log))
     gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])

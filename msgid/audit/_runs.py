@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from msgid import layout
 from msgid._moments import UNIX_EPOCH
 from msgid.audit._logs import per_scope
@@ -14,7 +16,6 @@ from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, pa
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from msgid.audit._ids import Ids
@@ -54,8 +55,6 @@ class Named(NamedTuple):
 
 def generator_facts(ids: Ids, rules: Rules) -> Facts:
     """Return the facts of the generators of a table's IDs."""
-    import numpy as np
-
     rows = np.flatnonzero(ids.counted)
     if not len(rows):
         return NOTHING
@@ -66,8 +65,6 @@ def generator_facts(ids: Ids, rules: Rules) -> Facts:
 
 def named_by(node: NDArray[Any], pid: NDArray[Any]) -> tuple[Named, NDArray[np.int64]]:
     """Return the generators of some nodes and pids by their names, and the place of each pair's generator."""
-    import numpy as np
-
     codes, places = np.unique(node.astype(np.uint64) << np.uint64(16) | pid.astype(np.uint64), return_inverse=True)
     named = Named((codes >> np.uint64(16)).astype(np.int64), (codes & np.uint64(layout.PID_MAX)).astype(np.int64))
     order = np.lexsort((named.pid.astype(np.str_), named.node))
@@ -82,8 +79,6 @@ def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         most: Number of gaps to return, the largest first; the largest of each generator is always one of them.
     """
-    import numpy as np
-
     spans = divided(spans)
     order = np.lexsort((spans.seconds, spans.low, spans.scope))
     again = np.flatnonzero(~starts_of(spans.scope[order], spans.low[order]))
@@ -125,8 +120,6 @@ def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
         spans: All spans of their nodes.
         rules: The rules of the audit.
     """
-    import numpy as np
-
     names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
     runs, gaps, steps, jumps = shown_by(spans, rules.clock_jump, rules.max_gaps)
     missing = np.zeros(len(names), np.int64)
@@ -181,8 +174,6 @@ class Run(NamedTuple):
 
 def _listed(runs: Runs, named: Named) -> list[Run]:
     """Return the runs by generator and time, with their numbers."""
-    import numpy as np
-
     order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
     generator, *columns = (column[order] for column in runs)
     places = np.arange(len(order))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
 from msgid import layout
 from msgid._known_tables import known_columns
 from msgid._validate import in_range, quote
@@ -17,8 +19,6 @@ from msgid.audit._tables import arrow_table, id_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pyarrow as pa
 
     from msgid._known_tables import Columns
 
@@ -72,8 +72,6 @@ def _plain(names: str | Sequence[str]) -> str | list[str]:
 
 def read_side(which: str, value: Any) -> Read:
     """Return a side as a table: of a path, a table, or an iterable of IDs or positions."""
-    import pyarrow as pa
-
     if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
         return Read(read_file(value), is_listed=False)
     if isinstance(value, pa.Table | Mapping) or hasattr(value, "__dataframe__"):
@@ -101,8 +99,6 @@ def read_side(which: str, value: Any) -> Read:
 
 def offset_column(items: Iterable[Any]) -> pa.Array:
     """Return offsets as a column; one that is None or out of range is NULL, as Arrow does not hold every integer."""
-    import pyarrow as pa
-
     valid = (int(number) if in_range(number, 0, layout.OFFSET_MAX) else None for number in items)
     return pa.array(valid, pa.int64())
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from msgid.audit.facts import Counted, Gap
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 WORD_SHIFT: Final = 5
@@ -23,8 +24,6 @@ _NUMBER_BITS: Final = 33
 
 def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where sorted keys change; the first place is one."""
-    import numpy as np
-
     changed = np.ones(len(keys[0]), bool)
     if len(changed):
         changed[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
@@ -33,8 +32,6 @@ def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
 
 def numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number for each row, equal if and only if all keys are; in the order of the keys."""
-    import numpy as np
-
     order = np.lexsort(keys[::-1])
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.cumsum(starts_of(*(key[order] for key in keys))) - 1
@@ -61,8 +58,6 @@ class Spans(NamedTuple):
 
 def spans_of(scope: NDArray[np.int64], seconds: NDArray[np.int64], number: NDArray[np.int64]) -> Spans:
     """Return the spans of numbers; a number may be there several times."""
-    import numpy as np
-
     order = np.lexsort((number, seconds, scope))
     order = order[starts_of(scope[order], seconds[order], number[order])]
     return _joined(Spans(scope[order], seconds[order], number[order], number[order]))
@@ -70,7 +65,6 @@ def spans_of(scope: NDArray[np.int64], seconds: NDArray[np.int64], number: NDArr
 
 def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any]) -> Spans:
     """Return the spans of words: of each word, the mask has the bits of its 32 numbers."""
-    import numpy as np
 
     def places(bits: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.sort(np.concatenate([np.flatnonzero(bits >> n & 1) << WORD_SHIFT | n for n in range(32)]))
@@ -83,16 +77,12 @@ def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any
 
 def merged_spans(*parts: Spans) -> Spans:
     """Return the spans of several parts, which do not have a number in common."""
-    import numpy as np
-
     spans = Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return _joined(spans.take(np.lexsort((spans.low, spans.seconds, spans.scope))))
 
 
 def _joined(spans: Spans) -> Spans:
     """Return ordered spans, in which those that follow one another are one."""
-    import numpy as np
-
     starts = starts_of(spans.scope, spans.seconds)
     starts[1:] |= spans.low[1:] != spans.high[:-1] + 1
     return spans.take(starts)._replace(high=spans.high[np.roll(starts, -1)])
@@ -100,8 +90,6 @@ def _joined(spans: Spans) -> Spans:
 
 def divided(spans: Spans) -> Spans:
     """Return spans that are divided where another one of their scope begins or ends: two of them are equal or apart."""
-    import numpy as np
-
     low = spans.scope << _NUMBER_BITS | spans.low
     end = spans.scope << _NUMBER_BITS | (spans.high + 1)
     bounds = np.unique(np.concatenate((low, end)))
@@ -125,7 +113,6 @@ class Gaps:
     """
 
     def __init__(self, most: int, shortest: int = 1) -> None:
-        import numpy as np
 
         self._most, self._shortest = most, shortest
         self.holes: dict[int, int] = {}
@@ -147,16 +134,12 @@ class Gaps:
 
     def holes_of(self, scope: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the holes of some scopes."""
-        import numpy as np
-
         return np.array([self.holes.get(one, 0) for one in scope.tolist()] if self.holes else 0 * scope, np.int64)
 
     def add_ranges(
         self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int
     ) -> None:
         """Add ranges: the largest of ``total`` ranges, and the largest of each scope."""
-        import numpy as np
-
         self.total += total
         scope, first, last = (
             np.concatenate(pair) for pair in zip((self.scope, self.first, self.last), (scope, first, last), strict=True)
@@ -172,8 +155,6 @@ class Gaps:
         self, check: str, names: list[str], scope: NDArray[np.int64], missing: NDArray[np.int64]
     ) -> list[Counted]:
         """Return the number of missing numbers of each scope, with its largest range."""
-        import numpy as np
-
         place = dict(zip(*(part.tolist() for part in np.unique(self.scope, return_index=True)), strict=True))
         return [
             Counted(check, names[one], count, int(self.first[place[one]]), int(self.last[place[one]]))

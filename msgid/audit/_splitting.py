@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from msgid import layout
 from msgid.audit._spans import starts_of
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from msgid.audit._spans import Spans
@@ -64,8 +65,6 @@ def parts_of(spans: Spans) -> tuple[NDArray[np.int64], Steps]:
     A part ends before a step of more than `PART_STEP` numbers, unless the next part continues it: the part is the next
     in time too, and the generator had the time for the numbers between, at twice its rate.
     """
-    import numpy as np
-
     order = np.lexsort((spans.low, spans.scope))
     held = spans.take(order)
     top = np.maximum.accumulate(held.scope << 32 | held.high)
@@ -89,8 +88,6 @@ def parts_of(spans: Spans) -> tuple[NDArray[np.int64], Steps]:
 
 def _interrupted(generator: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each part but the first whether another part of the generator lies between it and the one before."""
-    import numpy as np
-
     begins, ends = generator << _TIME_BITS | begin, generator << _TIME_BITS | end
     order = np.argsort(begins)
     earliest = np.append(np.minimum.accumulate(ends[order][::-1])[::-1], np.iinfo(np.int64).max)
@@ -106,8 +103,6 @@ def runs_of(spans: Spans, part: NDArray[np.int64], used: NDArray[np.int64]) -> N
         part: For each span, its part.
         used: For each span, the last second at which one of its numbers was used before; -1 if none was.
     """
-    import numpy as np
-
     # Seconds, and pieces in which the sequence grows.
     order = np.lexsort((spans.seconds, part))
     by_part, by_time = part[order], spans.take(order)
@@ -128,8 +123,6 @@ def runs_of(spans: Spans, part: NDArray[np.int64], used: NDArray[np.int64]) -> N
 
 def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of the run of each piece, from 0 in the whole table; ``columns`` are those of `Piece`."""
-    import numpy as np
-
     heads = np.flatnonzero(starts_of(part))
     bounds = np.append(heads, len(part))
     inner = np.zeros(len(part), np.int64)
@@ -141,8 +134,6 @@ def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.i
 
 def neighbours(spans: Spans, run: NDArray[np.int64]) -> Near:
     """Return the neighbours by number of the runs of some spans."""
-    import numpy as np
-
     order = np.lexsort((spans.low, run))
     near = np.flatnonzero(~starts_of(run[order]))
     before, after = order[near - 1], order[near]
@@ -154,8 +145,6 @@ def counts_by_two(spans: Spans, run: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     All numbers of such a run are even, or all are odd, and most steps are 2.
     """
-    import numpy as np
-
     near, number = neighbours(spans, run), int(run.max()) + 1
     step, of = near.high - near.low, run[near.after]
     odd = np.bincount(run, spans.ids > 1, number) + np.bincount(of, step & 1, number)
@@ -179,8 +168,6 @@ def shared_runs(
     Returns:
         For each span its run, and for each run the number of its processes at one time, at least: 1 or 2.
     """
-    import numpy as np
-
     part_of = np.zeros(int(run.max()) + 1, np.int64)
     part_of[run] = part
     runs = np.bincount(part_of)
@@ -206,7 +193,6 @@ def shared_runs(
 
 
 def _times(spans: Spans, run: NDArray[np.int64]) -> Times:
-    import numpy as np
 
     order = np.argsort(run, kind="stable")
     heads, seconds = np.flatnonzero(starts_of(run[order])), spans.seconds[order]
@@ -217,8 +203,6 @@ def _times(spans: Spans, run: NDArray[np.int64]) -> Times:
 
 def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
     """Return for each run whether all runs of its part before it had ended for longer than a process is silent."""
-    import numpy as np
-
     until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
     silence = (part_of << _TIME_BITS | times.begin)[1:] - until
     pace = np.where(times.ids < _FEWEST_IDS, 0, times.pace)
@@ -241,8 +225,6 @@ def _continued(
         The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run;
         and for each run, whether one of its numbers is dated so.
     """
-    import numpy as np
-
     by_low, by_high = np.lexsort((spans.low, run)), np.lexsort((spans.high, run))
     heads = np.flatnonzero(starts_of(run[by_low]))
     first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
@@ -300,8 +282,6 @@ def _inserted(
         low: For each run, its lowest number.
         pace: For each run, its seconds per ID.
     """
-    import numpy as np
-
     before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
     head = run[after] + 1
     lag = spans.seconds[first[head]] - spans.seconds[before]
@@ -325,8 +305,6 @@ def _latest_before(
 
     Each end has one start.
     """
-    import numpy as np
-
     cell, of = np.append(end, start), np.append(end_number, number)
     order = np.lexsort((np.arange(len(cell)), spans.seconds[cell], of, spans.scope[cell]))
     is_start, cell, of = order >= len(end), cell[order], of[order]

@@ -7,8 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from msgid import layout
-from msgid._validate import check_installed, quote
+from msgid._validate import quote
 from msgid.audit._columns import (
     audited,
     check_named_by,
@@ -29,8 +32,6 @@ from msgid.ids._bytes import check_several, identity, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
@@ -66,7 +67,6 @@ def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """
-    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
     named, rules = columns_in("audit_table", options, is_audit=True), rules_in(options)
     table, columns = audited(arrow_table(table), named)
     return report_of(facts_of_rows(rows_of(table, columns), columns, rules), rules)
@@ -74,9 +74,6 @@ def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
 
 def arrow_table(table: Any) -> pa.Table:
     """Return a table of Arrow, pandas or polars, a dict of columns, or a list of rows or IDs, as an Arrow table."""
-    import numpy as np
-    import pyarrow as pa
-
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
@@ -111,9 +108,6 @@ def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
     >>> audit_ids(ids[:4] + ids[6:]).gaps
     [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
     """
-    check_installed("an audit in Python", "arrow", "numpy", "pyarrow")
-    import pyarrow as pa
-
     return audit_table(pa.table({"id": id_column(ids)}), **options)
 
 
@@ -125,9 +119,6 @@ def _holds_ids(values: object) -> bool:
 
 def id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
     """Return IDs in any container that `msgid.parse_batch` accepts as an Arrow column."""
-    import numpy as np
-    import pyarrow as pa
-
     check_several(ids)
     if isinstance(ids, pa.Array | pa.ChunkedArray):
         return ids
@@ -138,8 +129,6 @@ def id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
 
 def _elements(ids: NDArray[Any]) -> list[Any]:
     """Return the IDs of a NumPy array: text in ASCII as text, a row of bytes as bytes, and None if masked."""
-    import numpy as np
-
     if isinstance(ids, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(ids).reshape(len(ids), math.prod(ids.shape[1:]))
         return [None if any(masked) else id for masked, id in zip(mask.tolist(), _elements(ids.data), strict=True)]
@@ -221,8 +210,6 @@ class Rows(NamedTuple):
     @property
     def times(self) -> Moments:
         """The own time of each row, or else that of its ID; with the rows that have one."""
-        import numpy as np
-
         if self.timestamp is not None:
             return self.timestamp
         if self.ids is not None:
@@ -252,8 +239,6 @@ def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
 
 def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
     """Return the rows whose IDs are positions in a log, in the places of all rows, and the names of the logs."""
-    import numpy as np
-
     placed = (ids.origins() == "position") & ~ids.counted
     node = ids.v1.node.astype(np.int64)
     nodes, codes = np.unique(node[placed], return_inverse=True)

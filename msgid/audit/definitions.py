@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from msgid.layout import Origin
 
+Format = Literal["csv", "tsv", "json", "parquet", "arrow", "text"]
+"""The format of a file that an audit reads."""
+FORMATS: Final[tuple[Format, ...]] = ("csv", "tsv", "json", "parquet", "arrow", "text")
+
 Severity = Literal["error", "warning", "info"]
 """How severe a finding is: ``error`` for a lost, repeated or changed message."""
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")

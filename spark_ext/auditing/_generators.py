@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from msgid.audit._runs import facts_of_spans, named_by
+from msgid.audit._spans import Spans, merged_spans, spans_of_words
 from msgid.audit.facts import NOTHING
 from spark_ext.auditing._values import in_tasks, keep
 from spark_ext.auditing.summaries import bits_in, block_of, highest, is_short, lowest
@@ -61,8 +63,6 @@ def _spans_and_words(words: DataFrame) -> DataFrame:
 
 
 def _facts(rows: pa.Table, rules: Rules) -> Facts:
-    from msgid.audit._runs import facts_of_spans, named_by
-    from msgid.audit._spans import Spans, merged_spans, spans_of_words
 
     if not rows.num_rows:
         return NOTHING

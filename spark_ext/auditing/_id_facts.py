@@ -5,9 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from msgid import layout
+from msgid.audit._ids import Values, joined_ids, other_of, value_facts
+from msgid.audit._logs import NEVER
 from msgid.audit.definitions import TABLE
 from msgid.audit.facts import Counted, Facts, part_of
 from spark_ext._shipping import shipped
@@ -19,7 +23,6 @@ from spark_ext.columns.reading import id_origin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
@@ -36,8 +39,6 @@ def id_facts(words: DataFrame, df: DataFrame, columns: Columns) -> Facts:
         df: The rows, in which examples of duplicates are looked for.
         columns: The columns of the rows.
     """
-    from msgid.audit._ids import joined_ids
-
     v1, others = _v1_facts(words, df, columns)
     return joined_ids([v1, *(_value_facts(words, others) if others else ())])
 
@@ -80,7 +81,6 @@ def _value_facts(words: DataFrame, count: int) -> list[Facts]:
 
 
 def _pickled(tables: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
 
     for batch in tables:
         yield pa.record_batch({"facts": [pickle.dumps(_facts(pa.table(batch)))]})
@@ -88,10 +88,6 @@ def _pickled(tables: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _facts(rows: pa.Table) -> Facts:
     """Return the facts of rows of a summary whose keys are the identities of values."""
-    import pyarrow.compute as pc
-
-    from msgid.audit._ids import Values, other_of, value_facts
-    from msgid.audit._logs import NEVER
 
     def value(key: bytes | None, part: int) -> str | None:
         if key is None:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from msgid.audit._columns import sorted_places
-from msgid.audit._logs import Blocks
+from msgid.audit._logs import NEVER, Blocks, Messages, blocks_of, facts_of_blocks, gaps_in
+from msgid.audit._spans import Gaps, spans_of_words
+from msgid.audit.facts import NOTHING
 from spark_ext._shipping import shipped
 from spark_ext.auditing._values import in_tasks, keep, placed_columns
 from spark_ext.auditing.summaries import (
@@ -27,7 +32,6 @@ from spark_ext.auditing.summaries import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from msgid._known_tables import Columns
@@ -105,10 +109,6 @@ def _blocks_of_messages(messages: DataFrame) -> DataFrame:
 
 
 def _blocks(messages: pa.Table) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-
-    from msgid.audit._logs import Messages, blocks_of
 
     log, names = sorted_places(messages["source"])
     columns = [log, *(_numbers(messages, name) for name in Messages._fields[1:])]
@@ -127,8 +127,6 @@ def _facts_of(blocks: DataFrame, words: DataFrame, rules: Rules) -> Facts:
     words = words.withColumn("block", block_of(F.col("word")))
     read = words.join(blocks.where(short), ["source", "block"], "left_semi").select("source", "word", "mask")
     if held["all"] <= MOST["blocks"] and offsets <= MOST["offsets"]:
-        import pyarrow as pa
-
         ranges = [_ranges(read.toArrow(), rules)] if offsets else []
         return _facts(pa.concat_tables([blocks.toArrow(), *ranges], promote_options="default"), rules)
 
@@ -148,12 +146,6 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
     ``messages`` is the number of ranges that a row counts. A row of holes counts missing numbers, and its ``low`` is
     `_HOLES`.
     """
-    import numpy as np
-    import pyarrow as pa
-
-    from msgid.audit._logs import gaps_in
-    from msgid.audit._spans import spans_of_words
-
     log, names = sorted_places(words["source"])
     spans = spans_of_words(log, 0 * log, *(_numbers(words, name) for name in ("word", "mask")))
     gaps = gaps_in(spans, rules.max_gaps, rules.shortest)
@@ -168,10 +160,6 @@ def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
 
 def _facts(rows: pa.Table, rules: Rules) -> Facts:
     """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
-    from msgid.audit._logs import NEVER, facts_of_blocks
-    from msgid.audit._spans import Gaps
-    from msgid.audit.facts import NOTHING
-
     log, names = sorted_places(rows["source"])
     blocks = Blocks(log, *(_numbers(rows, name) for name in _ROW[1:]))
     is_range = blocks.block == NEVER
@@ -184,10 +172,6 @@ def _facts(rows: pa.Table, rules: Rules) -> Facts:
 
 def _numbers(rows: pa.Table, name: str) -> Any:
     """Return a column of integers; NULL is the moment that no message has, and its negative as the last of several."""
-    import pyarrow.compute as pc
-
-    from msgid.audit._logs import NEVER
-
     return pc.fill_null(rows[name], -NEVER if name == "last_time" else NEVER).to_numpy()
 
 

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
@@ -16,7 +17,6 @@ from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._moments import micros_column
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid.audit._options import Rules
@@ -48,8 +48,6 @@ def roles_of(table: pa.Table, columns: Columns) -> Columns:
 
 def collected(df: DataFrame, columns: Columns) -> pa.Table | None:
     """Return the rows with one column per role, or None if they are too many or too long."""
-    import pyarrow as pa
-
     values = _values(df, columns)
     texts = [F.col(name) for name in values if name in _TEXTS]
     is_long = reduce(or_, (F.coalesce(F.octet_length(text) > _LONGEST, F.lit(False)) for text in texts), F.lit(False))

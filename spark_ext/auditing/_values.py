@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, StructField
 
@@ -21,7 +22,6 @@ from spark_ext.streaming._fingerprint import fingerprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from msgid._known_tables import Columns
@@ -86,7 +86,6 @@ def in_tasks(rows: DataFrame, key: str, tasks: int, facts_of: Callable[[pa.Table
     """Return the facts of some rows, made in tasks of whole keys, and merged on the driver."""
 
     def pickled(table: pa.Table) -> pa.Table:
-        import pyarrow as pa
 
         return pa.table({"facts": [pickle.dumps(merged([facts_of(table)], rules.max_gaps))]})
 

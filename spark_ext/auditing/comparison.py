@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType
 
-from msgid._validate import check_installed, integer
+from msgid._validate import integer
 from msgid.audit._compare import (
     check_contents,
     check_numbers,
@@ -103,7 +103,6 @@ def compare(
     | lost|kafka:kafka/orders/0|     6|NULL|
     +-----+--------------------+------+----+
     """
-    check_installed("a comparison on Spark", "spark", "numpy", "pyarrow")
     most = integer("max_messages", max_messages, 0, 10_000_000)
     named = columns_in("compare", columns)
     for argument, df in (("sent", sent), ("table", table)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType
 
-from msgid._validate import check_installed, integer_of_text
+from msgid._validate import integer_of_text
 from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, content_error, form_of, offset_of
 from msgid.audit._options import columns_in
 from spark_ext._arguments import check_dataframe
@@ -71,7 +71,6 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     check_dataframe(df)
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
-    check_installed("a digest on Spark", "spark", "numpy", "pyarrow")
     sums = _sums_of(df, columns_in("digest", columns))
     return sums.withColumns({name: F.timestamp_micros(name) for name in ("first_time", "last_time")})
 

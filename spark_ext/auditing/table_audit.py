@@ -13,7 +13,6 @@ from pyspark.util import inheritable_thread_target
 from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
-from msgid._validate import check_installed
 from msgid.audit._columns import checked_columns, named_by_error
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit.definitions import COUNTED
@@ -108,7 +107,6 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     check_dataframe(df, other="msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: audit the table that it writes")
-    check_installed("an audit on Spark", "spark", "numpy", "pyarrow")
     named, rules = columns_in("audit", options, is_audit=True), rules_in(options)
     df, columns = audited(df, named)
     check_workers(df.sparkSession)
