@@ -225,6 +225,7 @@ def watermark_of(df: DataFrame) -> dict[str, int] | None:
 
 
 _QUERY_ID: Final = "sql.streaming.queryId"
+_BATCH_WORKER: Final = "pyspark.sql.connect.streaming.worker.foreach_batch_worker"
 
 
 def running_query(spark: SparkSession) -> str | None:
@@ -238,24 +239,23 @@ def running_query(spark: SparkSession) -> str | None:
     return None if is_remote() else spark.sparkContext.getLocalProperty(_QUERY_ID)
 
 
-def running_plan(df: DataFrame) -> tuple[str, int] | None:
+def running_plan(df: DataFrame) -> tuple[str, int]:
     """Return the run of the streaming query that runs this code, and a number that equal plans of the run share.
 
-    Reason: a query names its jobs by its run, and Spark does not tell the run otherwise. Spark 3.5 to 4.3.
-    None outside a query and over Spark Connect. Then a second write of one batch to one table is taken for a replay.
+    Reason: a query names its jobs by its run, and Spark does not tell the run otherwise. Over Spark Connect, each run
+    has its own process for ``foreachBatch``. Spark 3.5 to 4.3.
+    Empty text and 0 where the run is unknown: outside a query, in another thread, and if Spark renames the module of
+    that process. Then a second write of one batch to one table is taken for a replay.
     """
-    if running_query(df.sparkSession) is None:
-        return None
-    return str(df.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")), df.semanticHash()
-
-
-def is_deterministic(df: DataFrame) -> bool:
-    """Return whether each evaluation of a DataFrame gives the same rows, as far as Spark knows; a cached one does.
-
-    Reason: PySpark does not tell. Spark 3.5 to 4.3.
-    True over Spark Connect. Then a part of a batch that is not deterministic is not refused.
-    """
-    return not is_classic(df.sparkSession) or bool(df._jdf.queryExecution().withCachedData().deterministic())
+    if is_classic(df.sparkSession):
+        if running_query(df.sparkSession) is None:
+            return "", 0
+        run = str(df.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id"))
+    elif getattr(sys.modules["__main__"].__spec__, "name", None) == _BATCH_WORKER:
+        run = str(os.getpid())
+    else:
+        return "", 0
+    return run, df.semanticHash()
 
 
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")

@@ -41,34 +41,34 @@ class Writer(NamedTuple):
     """
 
     name: str
-    """The name of the writer, and the name of a part after a `~`."""
+    """The name of the writer."""
     query: str | None
     """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
     chosen: bool
     """Whether the caller chose the name; otherwise it is the ID of the query."""
 
 
-def writer_of(batch_df: DataFrame, app_id: str | None, part: str | None) -> Writer:
+def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
     """Return the writer of a micro-batch: ``app_id`` if it is passed, otherwise the ID of the streaming query.
 
     Raises
     ------
     ValueError
-        if ``app_id`` or ``part`` cannot name a folder, or if ``app_id`` is missing and the query is unknown.
+        if ``app_id`` cannot name a folder, or if ``app_id`` is missing and the query is unknown.
     """
     query = running_query(batch_df.sparkSession)
-    for argument, name in (("app_id", app_id), ("part", part)):
-        allowed = f"{argument} must be 1 to 100 letters, digits, '.', '_' or '-'"
-        if not isinstance(name, (str, type(None))):
-            raise TypeError(f"{allowed}, got {quote(name)}")
-        if name is not None and not _NAME.fullmatch(name):
-            raise ValueError(f"{allowed}, got {quote(name)}")
-    if app_id is None and query is None:
+    allowed = "app_id must be 1 to 100 letters, digits, '.', '_' or '-'"
+    if not isinstance(app_id, (str, type(None))):
+        raise TypeError(f"{allowed}, got {quote(app_id)}")
+    if app_id is not None and not _NAME.fullmatch(app_id):
+        raise ValueError(f"{allowed}, got {quote(app_id)}")
+    name = app_id or query
+    if name is None:
         raise ValueError(
             "app_id must be given where the streaming query is unknown: outside foreachBatch, in another thread of "
             "it, or over Spark Connect. Choose one name per checkpoint"
         )
-    return Writer("~".join(name for name in (app_id or query, part) if name), query, chosen=app_id is not None)
+    return Writer(name, query, chosen=app_id is not None)
 
 
 def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:

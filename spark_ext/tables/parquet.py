@@ -214,7 +214,7 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
     for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
         name = info.base_name
         if name.startswith("writer="):
-            if not writer.chosen and name[7:].partition("~")[0] != writer.query:
+            if not writer.chosen and name[7:] != writer.query:
                 raise TableConflict(
                     f"cannot write to {path}: it belongs to the query {name[7:]}, and this is the query "
                     f"{writer.query}. Restore that query's checkpoint, or choose another folder; for a table of "

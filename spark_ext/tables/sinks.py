@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe, check_name
-from spark_ext._private import is_deterministic, running_plan
+from spark_ext._private import running_plan
 from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from spark_ext.tables.table_formats import TableFormat
 
-_WRITTEN: Final[dict[tuple[str, str, str], tuple[str, int, int]]] = {}
-"""The run, the number and the plan of the last batch that this process wrote, per format, table and writer."""
+_WRITTEN: Final[dict[tuple[str, str, str], tuple[int, str, int]]] = {}
+"""The number, the writer and the plan of the last batch that a run of a query wrote, per run, format and table."""
 
 
 def write_once(
@@ -27,7 +27,6 @@ def write_once(
     table: str | None = None,
     format: str = "parquet",
     app_id: str | None = None,
-    part: str | None = None,
     partition_by: tuple[str, ...] = (),
     evolve: bool = False,
     storage_options: dict[str, str] | None = None,
@@ -36,6 +35,9 @@ def write_once(
 
     The ID of the streaming query names the writer, so the batch numbers of two queries are not mixed up. A batch that
     was written before is run again without writing, because Spark commits state only for a batch that runs completely.
+
+    Write a batch to one table in one call. If several calls divide it by the clock, random numbers or another table,
+    the replay after a crash divides it in another way, and rows are lost. Unite the rows by ``unionByName`` instead.
 
     - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
       appears as a whole. A table belongs to one query, or to several writers named by ``app_id``. S3 and other stores
@@ -65,9 +67,6 @@ def write_once(
         name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
         streaming query, because the query's ID is unknown there. Never change the name under a checkpoint: batches are
         counted by it, so the batch that ran last may be written once more.
-    part : str, optional
-        name of a part of the batch, if one batch is written to one table by several calls. Each part is written once.
-        The name is part of the writer's name: ``NAME~PART``. Never change it under a checkpoint.
     partition_by : tuple of str
         columns by which the rows are partitioned; the same for every batch: text, integers, booleans or dates. A value
         must fit into the name of a folder: on most systems 255 bytes; some characters take three. Empty text,
@@ -89,10 +88,8 @@ def write_once(
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table. No row of the batch is written then. It is a `ValueError`. Also if a
-        run of a query writes a batch to one table twice, with different rows: pass a ``part`` to each call. Also if the
-        plan of a part is not deterministic, because its evaluations could repeat or lose rows. Also if a Delta or
-        Iceberg table has a later batch of the writer: Spark replays its last batch alone, so the checkpoint is older
-        than the table.
+        run of a query writes a batch to one table twice, with different rows or names. Also if a Delta or Iceberg table
+        has a later batch of the writer: Spark replays its last batch alone, so the checkpoint is older than the table.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.
@@ -123,23 +120,18 @@ def write_once(
     for name in partition_by:
         check_name("partition_by", name)
     integer("batch_id", batch_id, 0, INT64_MAX)
-    writer = writer_of(batch_df, app_id, part)
-    if part is not None and not is_deterministic(batch_df):
+    writer = writer_of(batch_df, app_id)
+    run, plan = running_plan(batch_df)
+    key, written = (run, format, str(place)), (batch_id, writer.name, plan)
+    last = _WRITTEN.get(key, written) if run else written
+    if last[0] == batch_id and last != written:
         raise TableConflict(
-            f"cannot write part {part!r} of a batch whose plan is not deterministic: the parts could repeat or lose "
-            "rows. Persist the batch before it is divided"
-        )
-    plan, key = running_plan(batch_df), (format, str(place), writer.name)
-    last = _WRITTEN.get(key)
-    if plan is not None and last is not None and last[:2] == (plan[0], batch_id) and last[2] != plan[1]:
-        raise TableConflict(
-            f"cannot write batch {batch_id} to {place} twice with different rows: the second write would be taken for "
-            "a replay. Pass a part to each call, such as part='refunds'"
+            f"cannot write batch {batch_id} to {place} twice with different rows or names: a crash between the writes "
+            "could lose rows. Unite the rows by unionByName, and write them in one call"
         )
     rows = known.evolve(batch_df, place, storage_options) if evolve else batch_df
     is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
-    if plan is not None:
-        _WRITTEN[key] = (plan[0], batch_id, plan[1])
+    _WRITTEN[key] = written
     if is_new:
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.

@@ -88,10 +88,8 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"))
     with pytest.raises(ValueError, match=r"app_id must be 1 to 100 letters, .*, got 'a/b'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a/b")
-    with pytest.raises(ValueError, match=r"part must be 1 to 100 letters, .*, got 'a~b'"):
-        ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", part="a~b")
-    with pytest.raises(TypeError, match=r"part must be 1 to 100 letters, .*, got 7"):
-        ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", part=7)
+    with pytest.raises(TypeError, match=r"app_id must be 1 to 100 letters, .*, got 7"):
+        ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id=7)
     with pytest.raises(ValueError, match="format must be one of parquet, delta, iceberg, got 'orc'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", format="orc")
     with pytest.raises(ValueError, match="partition_by must name columns of the rows, got 'i'"):
@@ -119,65 +117,29 @@ def test_write_once_in_a_query_is_named_by_it(spark, connect, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_parts_of_a_batch_need_a_name_each(spark, connect, tmp_path, format):
-    """Under one name, the second part would be taken for a replay, and its rows would be lost in silence."""
-    if connect:
-        pytest.skip("the query's run is unknown over Spark Connect")
+def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format):
+    """A second call is refused: it looks like a replay, and after a crash its rows may be those of no call."""
     spark.range(6).write.parquet(str(tmp_path / "in"))
-    wrote = []
+    log, first, second = tmp_path / "log", ("id < 3", "orders"), ("id >= 3", "orders")
 
-    def write(batch, number, path, **options):
-        wrote.append(ids.write_once(batch, number, str(tmp_path / path), format=format, **options))
+    def run(name, *calls):
+        def sink(batch, number):
+            for condition, app_id in calls:
+                path = str(tmp_path / name)
+                is_new = ids.write_once(batch.where(condition), number, path, format=format, app_id=app_id)
+                with log.open("a") as lines:
+                    lines.write(f"{is_new} ")
 
-    def under_one_name(batch, number):
-        write(batch.where("id < 3"), number, "one")
-        write(batch.where("id < 3"), number, "one")
-        write(batch.where("id >= 3"), number, "one")
-
-    def under_two_names(batch, number):
-        write(batch.where("id < 3"), number, "two", part="low")
-        write(batch.where("id >= 3"), number, "two", part="high")
-        write(batch.where("id > 5"), number, "two")  # the rest, which is empty
-
-    def run(sink, checkpoint):
         stream = spark.readStream.schema("id bigint").parquet(str(tmp_path / "in")).writeStream.foreachBatch(sink)
-        query = stream.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(availableNow=True).start()
-        query.awaitTermination(200)
+        query = stream.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint")).trigger(availableNow=True)
+        query.start().awaitTermination(200)
 
-    for _ in range(2):  # also if the first part is a replay
-        with pytest.raises(
-            Exception, match=r"cannot write batch 0 to .*one twice with different rows: .* part='refunds'"
-        ):
-            run(under_one_name, "first")
-    assert wrote == [True, False, False, False]
-    run(under_two_names, "second")
-    shutil.rmtree(tmp_path / "second" / "commits")  # the batch is replayed
-    run(under_two_names, "second")
-    assert wrote[4:] == [True] * 3 + [False] * 3
-    assert numbers(ids.read_table(spark, str(tmp_path / "two"))) == list(range(6))
-
-
-@pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_parts_are_part_of_the_identity_of_a_batch(spark, connect, tmp_path, format):
-    """Names of writers and parts that look alike together stay apart, and a plan must give its parts the same rows."""
-
-    def write(df, **options):
-        return ids.write_once(df, 0, str(tmp_path / "t"), format=format, **options)
-
-    names = [("a", None), ("a", "b"), ("a.b", None), ("a", "b.c"), ("a.b", "c"), ("a-b", "c")]
-    for number, (app_id, part) in enumerate(names):
-        assert write(spark.range(number, number + 1), app_id=app_id, part=part)
-    assert not any(write(spark.range(9), app_id=app_id, part=part) for app_id, part in names)
-    assert numbers(ids.read_table(spark, str(tmp_path / "t"))) == list(range(6))
-    if not connect:
-        drawn = spark.range(9).withColumn("n", F.rand())
-        with pytest.raises(TableConflict, match=r"part 'low' of a batch whose plan is not deterministic: .* Persist"):
-            write(drawn.where("n < 0.5").select("id"), app_id="c", part="low")
-        drawn.persist()
-        assert write(drawn.where("n < 0.5").select("id"), app_id="c", part="low")
-        assert write(drawn.where("n >= 0.5").select("id"), app_id="c", part="high")
-        assert ids.read_table(spark, str(tmp_path / "t")).count() == 15
-        drawn.unpersist()
+    for name, calls in {"rows": (first, second), "names": (first, ("id >= 3", "late"))}.items():
+        for _ in range(2):  # also if the first call is a replay
+            with pytest.raises(Exception, match=r"cannot write batch 0 to .* twice with .* Unite .* by unionByName"):
+                run(name, *calls)
+    run("equal", first, first)
+    assert log.read_text().split() == ["True", "False"] * 2 + ["True", "False"]
 
 
 @pytest.mark.parametrize("format", ["parquet", "delta"])
