@@ -42,9 +42,9 @@ def test_guide_to_audits_finds_the_losses_of_a_landed_topic(broker):
     landed = [place for place in positions if place not in {(0, 41), (0, 99), (1, 0)}]
     partitions, offsets = map(list, zip(*landed, strict=True))
     pq.write_table(pa.table({"topic": ["orders"] * 147, "partition": partitions, "offset": offsets}), "landed.parquet")
-    (block,) = (block for block in markdown.blocks(markdown.PAGES / "guides" / "audit.md") if block.mark == "cluster")
+    (block,) = (block for block in markdown.blocks(markdown.PAGES / "guides" / "compare.md") if block.mark == "cluster")
     code = ">>> import msgid.audit\n" + block.code.replace('"broker:9092"', repr(broker.address))
-    markdown.run_text(code, "audit.md", {})
+    markdown.run_text(code, "compare.md", {})
 
 
 def test_guide_to_consumers(broker):
