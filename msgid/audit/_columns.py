@@ -39,7 +39,27 @@ def audited(table: pa.Table, named: Mapping[str, Any]) -> tuple[pa.Table, Column
     """
     inside = ids_inside(table.column_names, named)
     table = table if inside is None else inside.audited_rows(table)
-    return table, checked_columns(table.column_names, named)
+    columns = checked_columns(table.column_names, named)
+    check_joined([_has_slash(table[name]) for name in columns.source if columns.source[1:]])
+    return table, columns
+
+
+def _has_slash(column: pa.ChunkedArray) -> bool | None:
+    is_text = _is_text(column.type) or "binary" in str(column.type)
+    return is_text and pc.any(pc.match_substring(_texts(column), "/")).as_py()
+
+
+def check_joined(has_slash: Sequence[bool | None]) -> None:
+    """Check that the names of logs, which are the values of columns joined by a '/', differ.
+
+    Args:
+        has_slash: Whether each column of the source has a value with a '/'.
+
+    Raises:
+        ValueError: if several columns have such values.
+    """
+    if sum(map(bool, has_slash)) > 1:
+        raise ValueError("at most one column of the source may have a '/' in its values: two logs could have one name")
 
 
 def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:

@@ -13,7 +13,7 @@ from pyspark.util import inheritable_thread_target
 from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
-from msgid.audit._columns import checked_columns, named_by_error
+from msgid.audit._columns import check_joined, checked_columns, named_by_error
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
@@ -37,7 +37,7 @@ from spark_ext.auditing.summaries import (
     unread_times,
     with_fields,
 )
-from spark_ext.columns._expressions import quoted_name, type_of
+from spark_ext.columns._expressions import has_slash, quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
         kind = df.schema[name].dataType
         if not isinstance(kind, StringType | BinaryType | IntegralType | BooleanType | DateType | NullType):
             raise named_by_error(name, kind.simpleString())
+    check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
             kind = df.schema[column].dataType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, StringType
+from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, ShortType, StringType
 
 from msgid import layout
 from msgid._validate import QUOTED_LENGTH, quote
@@ -45,6 +45,13 @@ MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
 """The types of a moment that does not depend on the session's time zone."""
 
 VERSION_1_DIGITS = f"{layout.VERSION_1:02X}"
+
+
+def has_slash(df: DataFrame, names: Sequence[str]) -> list[bool | None]:
+    """Return whether columns of text have values with a '/'; a query answers if there are several such columns."""
+    cells = [F.col(quoted_name(name)) for name in names if isinstance(type_of(df, name), StringType | BinaryType)]
+    found = df.select(*(F.max(cell.cast("string").contains("/")) for cell in cells)).collect() if cells[1:] else ((),)
+    return [*found[0]]
 
 
 def column(col: ColumnOrName, argument: str = "a column") -> Column:

@@ -46,10 +46,18 @@ _FOLDERS_AS_TEXT: Final = {"spark.sql.sources.partitionColumnTypeInference.enabl
 _BYTES: Final = "ISO-8859-1"
 """The encoding in which each byte is a character."""
 _MOST_KEYS: Final = 2000
-_MORE: Final = r"\}\s*,?\s*[^\s,}\]\"]"
-"""The end of an object and more text. Arrays and strings of one object may have it too."""
-_FAR: Final = ('"Infinity"', '"-Infinity"', '"NaN"')
-"""Spark's text for a number that a double cannot hold."""
+_MARK: Final = "\ufdd0"
+"""The first character of the strings that hold the numbers of a line. Unicode reserves it for use within a program."""
+_NUMBER: Final = (
+    r'\G((?:[^"\d-]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+)(?<=[:,\[\s])'
+    r"(-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+)(?=\s*[,\]}])"
+)
+"""The text and the strings of a line up to a number, and the number. It cannot be a key, which a `:` follows."""
+_PAIRED: Final = r"\\\\|\\u[dD][89abAB]\p{XDigit}{2}\\u[dD][c-fC-F]\p{XDigit}{2}"
+"""An escaped backslash, or the escapes of a surrogate pair."""
+_OPEN: Final = (
+    "a cell is not closed, or has a quotation mark or a line break inside; multiLine=true reads cells of many lines"
+)
 _PAIRS: Final = "array<struct<key: string, value: string>>"
 
 
@@ -291,13 +299,15 @@ def _read_csv(spark: SparkSession, path: str, chosen: _Csv) -> DataFrame:
     Without ``multiLine``, Spark's reader finds the lines, drops each header and compares it with the first one. Then
     `from_csv` reads each line, so that the whole line is known of every row.
     """
-    lines = _lines(spark, path)
+    has_breaks = chosen.multiLine.lower() == "true"
+    # Without lineSep, Spark also ends a line at a carriage return, and half a row can look like a whole one.
+    lines = _reader(spark).options(**{} if has_breaks else {"lineSep": "\n"}).text(literal_path(path))
     header, names = _header(path, lines, chosen)
     folders = lines.columns[1:]
     options: dict[str, Any] = {"header": True, "enforceSchema": False, "columnPruning": False}
     quoting = {**chosen._asdict(), "columnNameOfCorruptRecord": CORRUPT}
     cells = [f"c{place}" for place in range(len(names))]
-    if chosen.multiLine.lower() == "true":
+    if has_breaks:
         _check_quotes(lines.inputFiles(), chosen)
         options |= {**quoting, "unescapedQuoteHandling": "RAISE_ERROR"}
         read = _reader(spark).options(**options).schema(_texts(names)).csv(literal_path(path))
@@ -307,6 +317,7 @@ def _read_csv(spark: SparkSession, path: str, chosen: _Csv) -> DataFrame:
         whole = header.encode().decode(_BYTES)
         options |= {
             "encoding": _BYTES,
+            "lineSep": "\n",
             "columnNameOfCorruptRecord": CORRUPT,
             "sep": "\1",
             "quote": "\2",
@@ -314,14 +325,14 @@ def _read_csv(spark: SparkSession, path: str, chosen: _Csv) -> DataFrame:
         }
         read = _reader(spark).options(**options).schema(_texts([whole])).csv(literal_path(path))
         # Spark would replace bytes that are not UTF-8: they are read as characters.
-        line = F.encode(F.coalesce(CORRUPT, quoted_name(whole)), _BYTES).cast("string")
+        line = F.encode(F.regexp_replace(F.coalesce(CORRUPT, quoted_name(whole)), r"\r\z", ""), _BYTES).cast("string")
         schema = ", ".join(f"{name} string" for name in (*cells, CORRUPT))
         parsed = read.select(line.alias("line"), *map(quoted_name, folders))
         parsed = parsed.withColumn("row", F.from_csv("line", schema, quoting)).select("*", "row.*")
-        is_open = _is_misquoted(F.col("line"), chosen)
+        is_open = _is_misquoted(F.col("line"), chosen) | F.contains("line", F.lit("\r"))
     reason = (
         F.when(~F.is_valid_utf8("line"), "the line is not UTF-8")
-        .when(is_open, "a quotation mark is not closed, or is inside a cell; multiLine=true reads cells of many lines")
+        .when(is_open, _OPEN)
         .when(F.col(CORRUPT).isNotNull(), "the line has another number of cells than the header")
     )
     return parsed.select(
@@ -363,7 +374,8 @@ def _check_names(path: str, names: Iterable[str]) -> None:
         if name.lower() in (CORRUPT, CORRUPT_REASON):
             raise BadInput(f"the input has a column {name!r} already; rename it")
         if name.lower() in taken:
-            raise BadInput(f"cannot read {path}: it has columns of one name, {taken[name.lower()]!r} and {name!r}")
+            both = f"{taken[name.lower()]!r} and {name!r}"
+            raise BadInput(f"cannot read {path}: it has the columns {both}, and Spark compares names without case")
         taken[name.lower()] = name
 
 
@@ -432,30 +444,48 @@ def read_json(spark: SparkSession, path: str, columns: tuple[str, ...] = (), pai
     names = [*spellings.values()]
     _check_names(path, [*names, *folders])
     known = F.array(*map(F.lit, names))
+    parsing = {"columnNameOfCorruptRecord": CORRUPT, "allowNonNumericNumbers": "false"}
     read = lines.select(
         "value",
         F.json_object_keys("value").alias("keys"),
-        F.from_json("value", _texts(names), {"columnNameOfCorruptRecord": CORRUPT}).alias("row"),
+        # Spark reads a number as a double before it is text: the number is made a string.
+        F.from_json(F.regexp_replace("value", _NUMBER, f'$1"{_MARK}$2"'), _texts(names), parsing).alias("row"),
         *map(quoted_name, folders),
     )
-    cells = [F.col("row").getField(name) for name in names]
-    listed = {name: F.from_json(cell, _PAIRS) for name, cell in zip(names, cells, strict=True) if name.lower() in pairs}
-    lacks_key = [F.col("row").getField(name).isNotNull() & _lacks_key(list) for name, list in listed.items()]
+    marked = {name: F.col("row").getField(name) for name in names}
+    listed = {
+        name: F.transform(F.from_json(cell, _PAIRS), _unmarked_pair)
+        for name, cell in marked.items()
+        if name.lower() in pairs
+    }
+    lacks_key = [marked[name].isNotNull() & _lacks_key(list) for name, list in listed.items()]
     reason = (
         F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
         .when(F.col("keys").isNull() | F.col("row")[CORRUPT].isNotNull(), "the line is not a JSON object")
         .when(F.size(F.array_distinct("keys")) < F.size("keys"), "the line has a key twice")
         .when(_has_more(F.col("value")), "the line has more text after its JSON object")
         .when(F.size(F.array_except("keys", known)) > 0, "the line has an empty key, or a key in another case")
-        .when(_any(cell.isin(*_FAR) for cell in cells), "the line has a number that a double cannot hold")
+        .when(
+            F.regexp_replace("value", _PAIRED, "").rlike(rf"(?i)\\u(?:d[89a-f]|fdd0)|{_MARK}"),
+            "the line has half of a surrogate pair, or the noncharacter U+FDD0",
+        )
         .when(_any(lacks_key), "the line has a list that is not of pairs with a key")
     )
     return read.select(
-        *(listed.get(name, cell).alias(name) for name, cell in zip(names, cells, strict=True)),
+        *(listed.get(name, _unmarked(cell)).alias(name) for name, cell in marked.items()),
         *map(quoted_name, folders),
         F.when(reason.isNotNull(), F.col("value")).alias(CORRUPT),
         reason.alias(CORRUPT_REASON),
     )
+
+
+def _unmarked(cell: Column) -> Column:
+    """Return a value of a marked line with its numbers as the line has them."""
+    return F.regexp_replace(cell, f'^{_MARK}|"{_MARK}([^"]*)"', "$1")
+
+
+def _unmarked_pair(pair: Column) -> Column:
+    return F.struct(*(_unmarked(pair[name]).alias(name) for name in ("key", "value")))
 
 
 def _any(conditions: Iterable[Column]) -> Column:
@@ -468,8 +498,8 @@ def _lacks_key(pairs: Column) -> Column:
 
 def _has_more(line: Column) -> Column:
     """Return whether a line has text after its JSON object: Spark's functions of JSON do not read it."""
-    objects = F.from_json(F.concat(F.lit("["), line, F.lit("]")), "array<string>")
-    return line.rlike(_MORE) & ~F.coalesce(F.size(objects) == 1, F.lit(False))
+    keys = F.json_object_keys(F.concat(F.lit('{"line":'), line, F.lit(',"end":0}')))
+    return ~F.coalesce(keys == F.array(F.lit("line"), F.lit("end")), F.lit(False))
 
 
 class JobFiles(NamedTuple):

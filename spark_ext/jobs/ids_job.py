@@ -16,10 +16,12 @@ from msgid import layout
 from msgid._known_tables import CANONICAL, KIND, QUARANTINE
 from msgid._known_tables import IDS as JOB_IDS
 from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from msgid.audit._columns import check_joined
 from spark_ext.columns._expressions import (
     CORRUPT,
     CORRUPT_REASON,
     INTEGER_TYPES,
+    has_slash,
     hex_text,
     integer_column,
     misfit_reason,
@@ -96,6 +98,10 @@ def with_position_ids(df: DataFrame, column: str, position: Position) -> DataFra
     assert offset is not None
     assert at is not None
     names = [_source_text(df, name) for name in source]
+    try:
+        check_joined(has_slash(df, source))
+    except ValueError as error:
+        raise BadInput(f"cannot make position IDs: {error}") from None
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     column_of(df, offset)
     try:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame
 
+EXACT: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # milliseconds are cut, and INT96 lacks statistics
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # only Spark knows the calendar of the other files
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Settings under which the values in Parquet files are those of the rows, for readers other than Spark too."""
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The name of Spark's folder for NULL."""
 _WIDTHS: Final = (
@@ -108,7 +114,7 @@ def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:
         name = ".".join((*place, field.name))
         other = seen.setdefault(field.name.lower(), name)
         if other is not name:
-            raise TableConflict(f"cannot write the columns {other!r} and {name!r}: their names differ in case only")
+            raise TableConflict(f"cannot write the columns {other!r} and {name!r}: Spark compares names without case")
         check_columns(field.dataType, (*place, field.name))
 
 

@@ -27,6 +27,7 @@ from spark_ext._private import cause_of, conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import (
+    EXACT,
     NO_VALUE,
     CountedRows,
     check_columns,
@@ -62,11 +63,6 @@ _PLAIN: Final = (
     T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType,
     T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
 )  # fmt: skip
-_AS_DELTA_READS: Final = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 lacks statistics
-    "spark.sql.parquet.writeLegacyFormat": "false",
-}
-"""Settings for the data files, which readers other than Spark read too."""
 _PROPERTIES: Final = {"delta.checkpointInterval": "10"}
 """A reader lists the log from the last checkpoint, so it reads at most ten commits."""
 _FORGETS: Final = "delta.setTransactionRetentionDuration"
@@ -341,7 +337,8 @@ class _Table:
         if partition_by:
             rows = rows.partitionBy(*partition_by)
         try:
-            (rows.saveAsTable if self._is_named else rows.save)(self._path)
+            with settings(self._spark, EXACT):
+                (rows.saveAsTable if self._is_named else rows.save)(self._path)
         except Exception as error:
             conditions = sorted(conditions_of(error))
             if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
@@ -377,7 +374,7 @@ class _Table:
     def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> list[AddAction]:
         """Write data files that readers do not see before the commit; VACUUM deletes those that are not committed."""
         folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
-        with settings(self._spark, _AS_DELTA_READS):
+        with settings(self._spark, EXACT):
             checked_partitions(counted.df, partition_by).write.partitionBy(*partition_by).parquet(
                 f"{self._path}/{folder}"
             )

@@ -15,7 +15,9 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
+from spark_ext._settings import settings
 from spark_ext.tables._batches import (
+    EXACT,
     CountedRows,
     MissingRows,
     check_columns,
@@ -238,7 +240,8 @@ def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: 
     counted = CountedRows(batch_df)
     writer = checked_partitions(counted.df, partition_by).write.mode(mode).partitionBy(*partition_by)
     # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
-    writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}" if inner else path)
+    with settings(batch_df.sparkSession, EXACT):
+        writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}" if inner else path)
     files, base = filesystem(path)
     folder = f"{base}/{inner}".rstrip("/")
     found = data_files(files, folder)

@@ -96,6 +96,12 @@ BATCH = [
         lambda df: ids.audit(row(df, "0 AS offset, 0.5D AS a"), id=None, source="a", offset="offset"),
         "`source` and `life` must be columns of text, integers or dates, got 'a' of double",
     ),
+    (
+        lambda df: ids.digest(
+            row(df, "stack(2, 'a/b', 'c', 'a', 'b/c') AS (a, b), 0 AS offset"), source=["a", "b"], offset="offset"
+        ),
+        "at most one column of the source may have a '/' in its values: two logs could have one name",
+    ),
     (lambda df: ids.audit("messages"), "df must be a DataFrame of Spark, got 'messages'; msgid.audit audits other"),
     (lambda df: ids.audit(df, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has ['id'"),
     (lambda df: ids.audit(df, clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),

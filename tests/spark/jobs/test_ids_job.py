@@ -222,6 +222,13 @@ def test_ids_job_with_positions_of_another_type_is_refused(spark, column, type, 
         job.with_position_ids(df, "id", job.Position(("topic",), "offset", "at"))
 
 
+def test_ids_job_with_positions_of_logs_of_one_name_is_refused(spark):
+    """Rows of two logs would have one ID."""
+    df = spark.createDataFrame([("a/b", "c", 0, 0), ("a", "b/c", 0, 0)], "x string, y string, offset int, at int")
+    with pytest.raises(BadInput, match="at most one column of the source may have a '/' in its values"):
+        job.with_position_ids(df, "id", job.Position(("x", "y"), "offset", "at"))
+
+
 @pytest.mark.parametrize("session", SESSIONS, ids=["defaults", "others"])
 def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
     """The passed zone applies to text, dates and timestamps without a zone; a UTC offset in the text has priority."""

@@ -14,9 +14,10 @@ from spark_ext.jobs._input import BadInput, InputWarning, format_of, read_json, 
 pytestmark = pytest.mark.spark
 
 ID = "0156F7E71C361B21BC024CCDBE00000000"
-QUOTE = "a quotation mark is not closed, or is inside a cell; multiLine=true reads cells of many lines"
+QUOTE = "a cell is not closed, or has a quotation mark or a line break inside; multiLine=true reads cells of many lines"
 CELLS = "the line has another number of cells than the header"
 UTF_8 = "the line is not UTF-8"
+PAIR = "the line has half of a surrogate pair, or the noncharacter U+FDD0"
 MANY_LINES = {"multiLine": "true"}
 CSV_LINES = [
     (b"1,x", ("1", "x"), None),
@@ -32,6 +33,9 @@ CSV_LINES = [
     (b'11,"open', None, QUOTE),
     (b'12,"a"b"', None, QUOTE),
     (b'13,"say \\"hi\\" to"', None, QUOTE),
+    (b"14,a\rb", None, QUOTE),
+    (b'14,"a\rb"', None, QUOTE),
+    (b"14,\r15,a", None, QUOTE),
     (b"14", None, CELLS),
     (b"15,a,b", None, CELLS),
     (b"16,\xff", None, UTF_8),
@@ -39,8 +43,13 @@ CSV_LINES = [
 ]
 JSON_LINES = [
     (b'{"id": "1", "n": 12345678901234567890123}', ("1", "12345678901234567890123"), None),
-    (b'{"n": 7.5, "id": "2"}', ("2", "7.5"), None),
-    (b'{"id": "3", "n": {"a": [1, null]}}', ("3", '{"a":[1,null]}'), None),
+    (b'{"n": 1.10, "id": "2"}', ("2", "1.10"), None),
+    (b'{"id": -0.0, "n":1E400}', ("-0.0", "1E400"), None),
+    (b'{"id": 0.' + b"1234567890" * 4 + b', "n" : 1e-3 }', ("0." + "1234567890" * 4, "1e-3"), None),
+    (b'{"id": "3", "n": {"a": [1, null, 2.50], "b":1.0}}', ("3", '{"a":[1,null,2.50],"b":1.0}'), None),
+    (rb'{"n": ["1.10, 2.0", {"1": "\\"}, ":1.50,", -1.50]}', (None, r'["1.10, 2.0",{"1":"\\"},":1.50,",-1.50]'), None),
+    (rb'{"id": ",1.10,", "n": "\":"}', (",1.10,", '":'), None),
+    (rb'{"id": "\ud83d\uDE00", "n": "C:\\ud800"}', ("\U0001f600", r"C:\ud800"), None),
     (b'{"id": null}', (None, None), None),
     (b"{}", (None, None), None),
     (b'{"id": "4", "n": true}', ("4", "true"), None),
@@ -51,10 +60,20 @@ JSON_LINES = [
     (b"null", None, "the line is not a JSON object"),
     (b'{"id": "8", "n": ' + b"[" * 2000 + b"]" * 2000 + b"}", None, "the line is not a JSON object"),
     (b'{"id": "9"} {"id": "10"}', None, "the line has more text after its JSON object"),
+    (b'{"id": "9"}]', None, "the line has more text after its JSON object"),
+    (b'{"id": "9"}, "n": {"id": "10"}', None, "the line has more text after its JSON object"),
     (b'{"id": "11", "id": "12"}', None, "the line has a key twice"),
     (b'{"ID": "13"}', None, "the line has an empty key, or a key in another case"),
     (b'{"": "14"}', None, "the line has an empty key, or a key in another case"),
-    (b'{"id": "15", "n": 1e400}', None, "the line has a number that a double cannot hold"),
+    (b'{"id": NaN}', None, "the line is not a JSON object"),
+    (b'{"id": 01}', None, "the line is not a JSON object"),
+    (b'{"id": 1, 2: 3}', None, "the line is not a JSON object"),
+    (b'{"id": [1 2]}', None, "the line is not a JSON object"),
+    (b'{"id": "\\ud800"}', None, PAIR),
+    (b'{"id": "\\udc00\\ud83d\\ude00"}', None, PAIR),
+    (b'{"n": {"\\uD83D": 1}}', None, PAIR),
+    (b'{"id": "\\ufdD0"}', None, PAIR),
+    ('{"id": "\ufdd0"}'.encode(), None, PAIR),
     (b'{"id": "16\xff"}', None, UTF_8),
 ]
 
@@ -130,13 +149,13 @@ def test_each_line_of_json_is_a_row_with_its_values_or_its_text(spark, tmp_path)
 def test_pairs_in_json_are_lists_and_columns_have_any_case(spark, tmp_path):
     """A column that no line has is NULL; a list of other values is malformed, so no header is lost."""
     lines = [
-        '{"Key":"a","headers":[{"key":"h","value":"v"},{"key":"i"}]}',
+        '{"Key":"a","headers":[{"key":"h","value":1.10},{"key":"i"}]}',
         '{"Key":"b","headers":[{"Key":"h"}]}',
         '{"Key":"c","headers":"x"}',
     ]
     path = put(tmp_path / "in.json", "\n".join(lines))
     rows = read_json(spark, path, ("key", "headers", "topic"), ("headers",)).collect()
-    assert [tuple(map(tuple, rows[0].headers)), rows[0].Key, rows[0].topic] == [(("h", "v"), ("i", None)), "a", None]
+    assert [tuple(map(tuple, rows[0].headers)), rows[0].Key, rows[0].topic] == [(("h", "1.10"), ("i", None)), "a", None]
     assert [row[CORRUPT] for row in rows] == [None, *lines[1:]]
     assert {row[CORRUPT_REASON] for row in rows[1:]} == {"the line has a list that is not of pairs with a key"}
 
@@ -167,8 +186,10 @@ REFUSED = {
     "no header": ("in.csv", b"", "a file with a header is missing", {}),
     "utf-16": ("in.csv", "id,n\n1,a\n".encode("utf-16"), "is not UTF-8; convert the file", {}),
     "open header": ("in.csv", b'"id,n\n1,a\n', "cannot read the header of", {}),
-    "two names": ("in.csv", b"id,ID\n1,a\n", "columns of one name, 'id' and 'ID'", {}),
-    "name of a folder": ("id=7/in.csv", b"id,n\n1,a\n", "columns of one name", {}),
+    "two names": ("in.csv", b"id,ID\n1,a\n", "the columns 'id' and 'ID', and Spark", {}),
+    "equal names": ("in.csv", b"id,a,a\n1,a,b\n", "the columns 'a' and 'a', and Spark", {}),
+    "name of a folder": ("id=7/in.csv", b"id,n\n1,a\n", "the columns 'id' and 'id'", {}),
+    "carriage returns": ("in.csv", b"id,n\r1,a\r", "cannot read the header of", {}),
     "own name": ("in.csv", b"id,_Corrupt_Record\n1,a\n", "has a column '_Corrupt_Record' already; rename it", {}),
     "no object": ("in.json", b"[1]\n", "a line with a JSON object is missing", {}),
     "keys": ("in.json", b'{"id": 1}\n{"a": 1, "b": 2, "c": 3}\n', "more than 3 different keys", {}),

@@ -6,6 +6,7 @@
 from datetime import date, datetime, timedelta, timezone
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 from helpers.edges import CASES, NUL, ZONES, edge_rows, plain_rows, session_zone
 from helpers.servers import running_postgres
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 import spark_ext as ids
 from msgid.processing import loads
 from spark_ext import Upserted, upsert_postgres
+from spark_ext._settings import settings
 from spark_ext.tables import delta, parquet
 from spark_ext.tables.upsert import _column_types
 
@@ -29,13 +31,21 @@ def edges(spark):
     return rows, plain_rows(rows.toArrow())
 
 
+OTHERWISE = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+}
+"""Settings that change values in the files of Spark's own writer."""
+
+
 @pytest.mark.parametrize("format", ["parquet", "delta"])
 def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, edges, format):
     """Each row is in the table once and unchanged, after a crash before the commit and a replay in another zone."""
     path, (rows, expected) = str(tmp_path / "table"), edges
     home, commit = {"parquet": (parquet, "_rename"), "delta": (delta._Table, "commit")}[format]
     for zone, crashes in ((ZONES[0], True), (ZONES[1], False), (ZONES[2], False)):
-        with session_zone(spark, zone), monkeypatch.context() as patch:
+        with session_zone(spark, zone), settings(spark, OTHERWISE), monkeypatch.context() as patch:
             if crashes:
                 patch.setattr(home, commit, lambda *_: (_ for _ in ()).throw(OSError("the driver is killed")))
                 with pytest.raises(OSError, match="is killed"):
@@ -47,6 +57,8 @@ def test_write_once_keeps_every_value(spark, tmp_path, monkeypatch, edges, forma
     assert found.keys() == expected.keys() == {case.id for case in CASES}
     for id in expected:  # as text, because NaN does not equal itself
         assert repr(found[id]) == repr(expected[id])
+    for file in (tmp_path / "table").rglob("*.parquet"):
+        assert not [key for key in pq.read_schema(file).metadata if b"legacy" in key]  # other readers know no rebase
 
 
 _FOLDERS = ("string", "tinyint", "smallint", "int", "bigint", "boolean", "date")

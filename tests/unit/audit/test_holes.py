@@ -145,3 +145,11 @@ def test_logs_are_not_named_by_values_whose_text_depends_on_the_engine(values, a
     table = pa.table({"offset": [1], "name": values})
     with pytest.raises(ValueError, match="`source` and `life` must be columns of text, integers or dates, got"):
         audit.audit_table(table, offset="offset", **{argument: "name"})
+
+
+def test_logs_of_one_name_are_refused():
+    """The columns of a source are joined by a slash, so only one of them may have it in its values."""
+    pairs = pa.table({"a": ["a/b", "a"], "b": [b"c", b"b/c"], "offset": [0, 0]})
+    with pytest.raises(ValueError, match="at most one column of the source may have a '/' in its values"):
+        audit.audit_table(pairs, source=["a", "b"], offset="offset")
+    assert not audit.audit_table(pairs, source=["offset", "a"], offset="offset").findings
