@@ -28,6 +28,7 @@ from pyspark.sql import types as T
 
 from msgid._retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
+from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import check_columns, check_fits, evolved, plain, widened
 from spark_ext.tables._writers import TableConflict, check_batch, check_query
@@ -47,6 +48,8 @@ _STAGING: Final = ("spark.wap.id", "spark.wap.branch")
 """Settings with which Spark stages a write for a later check, in tables with ``write.wap.enabled``."""
 _DELAYS: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between attempts to commit while others commit. Each attempt of Iceberg is four attempts of its own."""
+_LTZ: Final = {"spark.sql.timestampType": "TIMESTAMP_LTZ"}
+"""A timestamp in DDL has a time zone."""
 _KEPT: Final = 16
 """Number of records of a writer that are removed in one commit when they are no longer needed."""
 _NO_SNAPSHOT: Final = "none"
@@ -197,7 +200,8 @@ class _Table:
         wanted = evolved(columns, rows)
         for field in wanted:
             if field.name not in columns.names:
-                self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
+                with settings(self._spark, _LTZ):
+                    self._run(f"ALTER TABLE {self.sql_name} ADD COLUMN {T.StructType([field]).toDDL()}")
             elif field.dataType != columns[field.name].dataType:
                 name, type = quoted_name(field.name), field.dataType.simpleString()
                 self._run(f"ALTER TABLE {self.sql_name} ALTER COLUMN {name} TYPE {type}")

@@ -89,7 +89,7 @@ def test_rows_that_do_not_fit_the_table_are_refused(spark, db):
     refused = [
         ("id, 1L AS n", "'n' .* must be int, got bigint"),
         ("id, 1 AS n, 2 AS m", "column 'm' to .*: the table has id, n"),
-        ("id, 1 AS n, 2 AS N", "names differ in case only"),
+        ("id, 1 AS n, 2 AS N", "Spark compares names without case"),
     ]
     for columns, says in refused:
         with pytest.raises(TableConflict, match=says):

@@ -106,7 +106,7 @@ def test_write_once_delta_partitions_keep_their_values(spark, tmp_path):
     [
         ("id, INTERVAL '1' DAY AS span", {}, "column 'span' to a Delta table: it lacks the type interval day; cast it"),
         ("id, NAMED_STRUCT('n', NULL) AS s", {}, "column 's.n': its type is void; cast it"),
-        ("id, 1 AS ID", {}, "names differ in case only"),
+        ("id, 1 AS ID", {}, "Spark compares names without case"),
         ("id, 1 AS msgid_write", {}, "the table's folders have that name"),
         ("id", {"partition_by": ("nope",)}, "partition_by must name columns of the rows, got 'nope'"),
     ],
