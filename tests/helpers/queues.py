@@ -19,6 +19,8 @@ COLUMNS = {"source": "source", "offset": "offset", "timestamp": "at", "content":
 AT = datetime(2021, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=START)
 MONTH = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NODE = "00:16:3e:00:00:01"
+NAMES = {**COLUMNS, "landed": "landed"}
+"""The columns of the tables."""
 V0 = "version 0"
 """The processes of a client that writes the milliseconds of the month in its own time zone, around a month's end."""
 
@@ -44,6 +46,7 @@ class Queue:
     Args:
         seed: Where its numbers come from.
         kind: How its offsets are used, one of `QUEUES`.
+        number: The number of the queue in a table of several, whose logs and processes differ.
 
     Attributes:
         rows: The messages that a reader of committed messages sees.
@@ -54,6 +57,7 @@ class Queue:
 
     seed: int
     kind: str
+    number: int = 0
     rows: list = field(default_factory=list)
 
     def __post_init__(self):
@@ -62,7 +66,7 @@ class Queue:
         sent = list(self._sent())
         self.recreated = sent[len(sent) // 2][0]
         self.retained = sent[self.chance.randint(0, len(sent) // 2) if self.kind == "retention" else 0][0]
-        names = [f"kafka:kafka/t/{number}" for number in range(self.chance.randint(1, 3))]
+        names = [f"kafka:kafka/t{self.number}/{number}" for number in range(self.chance.randint(1, 3))]
         logs = defaultdict(list)
         for at, id, made in sent:
             life = int(self.kind == "lives" and at >= self.recreated)
@@ -81,7 +85,7 @@ class Queue:
                 local = at.astimezone(zone)
                 elapsed = local - local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
                 made = elapsed // timedelta(milliseconds=1)
-                yield at, msgid.ClientUniqueId("10.0.0.1", 7, 0x30946E09, made, counter).hex, None
+                yield at, msgid.ClientUniqueId("10.0.0.1", 7 + self.number, 0x30946E09, made, counter).hex, None
             return
         self.generator = generator_of(self.seed, self.processes)
         ids = dict.fromkeys(self.generator.ids)
@@ -90,7 +94,7 @@ class Queue:
         for second, number in sorted(ids, key=lambda id: id[0]):
             own = AT + timedelta(seconds=second - START)
             at = max(at, own) + timedelta(milliseconds=self.chance.randint(0, 50))
-            yield at, layout.pack(0x00163E000001, 1, second, number).hex(), (second, number)
+            yield at, layout.pack(0x00163E000001 + self.number, 1, second, number).hex(), (second, number)
 
     def _fill(self, log, life, messages):
         offset = self.chance.choice((0, 0, 65_400, 1 << 33))
@@ -121,12 +125,12 @@ class Queue:
         for row in repeated:
             self.landed.append(replace(row, landed=row.landed + timedelta(hours=1)))
         for row in altered:
-            change = {"body": "other"} if self.chance.random() < 0.5 else {"id": f"other {row.offset}", "made": None}
-            self.landed.append(replace(row, **change))
+            own = {"id": f"other {row.log} {row.offset}", "made": None}
+            self.landed.append(replace(row, **({"body": "other"} if self.chance.random() < 0.5 else own)))
         for row in conflicting:
             self.landed.append(replace(row, body="a second body", landed=row.landed + timedelta(hours=1)))
         last = self.rows[-1]
-        extra = replace(last, offset=last.offset + 5, id=f"extra {self.seed}", body="extra", made=None)
+        extra = replace(last, offset=last.offset + 5, id=f"extra {last.log}", body="extra", made=None)
         self.landed.append(extra)
         self.chance.shuffle(self.landed)
         changed = (*altered, *conflicting)
@@ -230,3 +234,11 @@ class Queue:
         present = {row.made for row in rows}
         kept = (Life([id for id in life.ids if id in present]) for life in self.generator.lives)
         return [life for life in kept if life.ids]
+
+
+def several(seeds, kind="plain"):
+    """Return queues with faults, and one table of them in which times are of one type."""
+    queues = [Queue(4 * seed + 1, kind, number) for number, seed in enumerate(seeds)]
+    for queue in queues:
+        queue.damage()
+    return queues, pa.concat_tables([queue.table(queue.landed) for queue in queues])

@@ -59,6 +59,9 @@ def _audited(queue: Queue, rows: list, table: pa.Table) -> None:
     found = {(one.check, one.scope): one.count for one in report.findings if one.check not in _OF_PROCESSES}
     assert found == queue.expected(rows), set(found.items()) ^ set(queue.expected(rows).items())
     assert {(gap.scope, gap.first, gap.last) for gap in report.gaps if gap.kind == "offset"} == queue.gaps(rows)
+    if not queue.options.get("holes"):
+        assert sum(gap.count for gap in report.gaps if gap.kind == "offset") == sum(log.missing for log in report.logs)
+    assert sum(log.rows for log in report.logs) == sum(kind.rows for kind in report.kinds) == report.rows == len(rows)
     severities = {one.severity for one in report.findings if one.check == "missing_offsets"}
     assert severities <= {_SEVERITY.get(queue.kind, "error")}, severities
     checks = {one.check: one.count for one in report.findings if one.check in _OF_PROCESSES}

@@ -4,7 +4,6 @@ import doctest
 import itertools
 import json
 import random
-from collections import Counter
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -13,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from helpers.clusters import simulated
 from helpers.lives import KINDS, generator_of
+from helpers.queues import NAMES as DETAILS
+from helpers.queues import several
 from helpers.vector_files import redelivered
 
 import msgid
@@ -29,16 +29,9 @@ from spark_ext.cli import spark_ext as command
 pytestmark = pytest.mark.spark
 
 PLACES = {"source": "source", "offset": "offset"}
-DETAILS = {**PLACES, "timestamp": "timestamp", "landed": "landed", "content": "content"}
 PARTS = ("rows", "unplaced", "untimed", "unlanded", "findings", "gaps", "logs", "generators", "nodes", "kinds", "notes")
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
-
-
-def table_of(seeds):
-    """The tables of many clusters as one: their logs and nodes differ."""
-    clusters = [simulated(seed, name=f"{seed:03}/") for seed in seeds]
-    return pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
 
 
 def read(spark, table, path):
@@ -97,7 +90,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
 def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     """Every list of the report is equal, examples included, whichever columns are given."""
-    table = table_of((6, 7, 8, 13, 20, 41))
+    table = several((6, 7, 8, 13, 20, 41))[1]
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, PLACES, {}):
         same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
@@ -163,7 +156,7 @@ def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):
 def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
     """As above for a table with more logs and generators than the driver holds."""
     take("spread", monkeypatch)
-    table = table_of((13,))
+    table = several((13,))[1]
     same(spark_ext.audit(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
 
 
@@ -173,28 +166,8 @@ def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, column
     """As above for all tables that the unit tests hold equal to the truth."""
     if way == "driver":
         pytest.skip("80,000 rows are too many for it")
-    table = table_of(range(200))
+    table = several(range(200))[1]
     same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
-
-
-@pytest.mark.details
-def test_audit_of_40_simulated_tables_finds_exactly_their_faults(spark, tmp_path, monkeypatch):
-    """Counts and ranges are those of the simulation, not only those of Python."""
-    take("summaries", monkeypatch)
-    clusters = [simulated(seed, name=f"{seed:03}/") for seed in range(100, 140)]
-    table = pa.concat_tables([pa.table(cluster.columns()) for cluster in clusters])
-    report = spark_ext.audit(read(spark, table, tmp_path), **DETAILS).local
-    expected = Counter()
-    for cluster in clusters:
-        expected.update(cluster.expected)
-    found = Counter()
-    for finding in report.findings:
-        found[finding.check, finding.scope] += finding.count
-    # The same malformed text is in many clusters, so their rows are in conflict here.
-    assert found.pop(("conflicting_ids", "table")) > expected.pop(("conflicting_ids", "table"))
-    assert found == expected
-    gaps = [(gap.kind, gap.scope, gap.first, gap.last) for gap in report.gaps]
-    assert sorted(gaps) == sorted(gap for cluster in clusters for gap in cluster.gaps)
 
 
 def hostile():

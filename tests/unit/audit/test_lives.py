@@ -22,6 +22,8 @@ def check(seed, kind):
     assert (checks.pop("shared_node", 0) > 1) == ("shared" in kind)
     assert checks == made.findings
     assert made.surely_lost <= set(missing) <= made.lost
+    if "shared" not in kind:
+        assert len(report.generators) == len(made.lives)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,6 +39,13 @@ def test_each_fault_of_many_processes_of_one_pid_is_found_and_nothing_else(kind)
     """As above for many more."""
     for seed in range(40, 2_000):
         check(seed, kind)
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(86_399, []), (86_400, ["clock_jump"])])
+def test_clock_that_goes_ahead_by_more_than_a_day_is_found(ahead, found):
+    """A process that was silent for a day has such IDs, too."""
+    made = [layout.pack(1, 1, 1_000 + n + ahead * (n > 50), n) for n in range(100)]
+    assert [one.check for one in audit.audit_ids(made).findings] == found
 
 
 def test_restart_at_a_lower_number_is_no_loss():

@@ -11,9 +11,8 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
-clusters = pytest.importorskip("helpers.clusters")
+queues = pytest.importorskip("helpers.queues")
 
-COLUMNS = {"source": "source", "offset": "offset", "timestamp": "timestamp", "landed": "landed", "content": "content"}
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -22,8 +21,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def report():
-    cluster = clusters.with_all_faults(7)
-    return audit.audit_table(pa.table(cluster.columns()), **COLUMNS)
+    return audit.audit_table(queues.several(range(2))[1], **queues.NAMES)
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,18 @@
 `python -m simulation.audits` checks as many queues as its caller asks for.
 """
 
+from collections import Counter
+
 import pytest
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 pytest.importorskip("msgid.audit")
 
-from helpers.queues import OPTIONS, QUEUES, Queue
+from helpers.queues import NAMES, OPTIONS, QUEUES, Queue, several
 from simulation import audits
+
+from msgid import audit
 
 
 @pytest.mark.parametrize("kind", QUEUES)
@@ -26,6 +30,19 @@ def test_each_fault_of_many_queues_is_found_and_nothing_else(kind):
     """As above: 10,000 queues of all kinds."""
     for seed in range(6, 6 + 10_000 // len(QUEUES)):
         audits.check(seed, kind)
+
+
+def test_table_of_several_queues_has_the_findings_of_each():
+    """The logs and the processes of one queue do not matter to those of another."""
+    queues, table = several(range(20))
+    report = audit.audit_table(table, **NAMES)
+    findings, gaps = Counter(), []
+    for queue in queues:
+        alone = audit.audit_table(queue.table(queue.landed), **NAMES)
+        findings.update({(one.check, one.scope): one.count for one in alone.findings})
+        gaps += [(gap.kind, gap.scope, gap.first, gap.last) for gap in alone.gaps]
+    assert {(one.check, one.scope): one.count for one in report.findings} == findings
+    assert sorted((gap.kind, gap.scope, gap.first, gap.last) for gap in report.gaps) == sorted(gaps)
 
 
 def test_queues_have_all_kinds_of_processes_and_faults():
