@@ -1,6 +1,5 @@
-"""Shared helpers for tests of generators: ways to make IDs, and threads and forked children that run concurrently."""
+"""Shared helpers for tests of generators: ways to make IDs, and threads that run concurrently."""
 
-import multiprocessing
 import threading
 
 NOON = 1_700_000_000
@@ -33,19 +32,4 @@ def run_threads(count, work):
         thread.start()
     for thread in threads:
         thread.join()
-    return results
-
-
-def run_children(count, work):
-    """Run ``work()`` in ``count`` forked children at once and return the results."""
-    context = multiprocessing.get_context("fork")
-    pipes = [context.Pipe(duplex=False) for _ in range(count)]
-    children = [context.Process(target=lambda send=send: send.send(work())) for _, send in pipes]
-    for child in children:
-        child.start()
-    results = [receive.recv() if receive.poll(60) else None for receive, _ in pipes]
-    for child in children:
-        child.join(10)
-        if child.is_alive():
-            child.kill()
     return results

@@ -186,7 +186,7 @@ def test_message_of_a_record_is_its_id_key_value_and_time():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"headers": [("message_id", None)]}, "header message_id must hold an ID or a UUID, got b''"),
+        ({"headers": [("message_id", None)]}, "header message_id must hold an ID or a UUID, got b'': send str"),
         (
             {"timestamp": "1970-01-20T16:13:20Z"},
             "of kafka:kafka/orders/3 at offset 1234 is 1970-01-20T16:13:20",

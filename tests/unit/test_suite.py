@@ -37,32 +37,6 @@ def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
     assert "test_other.py: needs Chromium" in shown
 
 
-@pytest.mark.details
-def test_a_worker_that_a_busy_machine_starts_too_late_is_started_again(suite):
-    """A Spark test that fails for this reason alone runs once more, with fixtures of its own."""
-    suite.makeini("[pytest]\nmarkers = spark")
-    suite.makepyfile(
-        """
-        import pytest
-
-        BUSY = "Python worker failed to connect back."
-        runs = {}
-
-        @pytest.mark.spark
-        @pytest.mark.parametrize("times, words", [(1, BUSY), (2, BUSY), (1, "other")], ids=["once", "twice", "other"])
-        def test_worker(tmp_path, times, words):
-            before = runs.setdefault((times, words), [])
-            assert tmp_path not in before
-            before.append(tmp_path)
-            if len(before) <= times:
-                raise RuntimeError(words)
-        """
-    )
-    found = suite.runpytest_subprocess("-rpf")
-    found.assert_outcomes(passed=1, failed=2)
-    found.stdout.fnmatch_lines(["PASSED *test_worker?once?"])
-
-
 def test_each_mark_of_the_night_is_left_out_by_default(request):
     """The marks that `pyproject.toml` describes are those that it leaves out, but for ``spark``."""
     if not (TESTS.parent / "pyproject.toml").exists():

@@ -69,24 +69,15 @@ def test_client_is_named_from_any_of_its_ids(draw, client, fewest):
 @pytest.mark.parametrize(
     ("ids", "client"),
     [
-        (counted(range(1, 51)), "RocketMQ C#"),
-        (counted(range(1, 51), node=0x03_00_00_00_00_05), "RocketMQ C#"),
-        (counted(range(50), node=0), "RocketMQ Node.js gRPC"),
-        ([str(id)[2:] for id in counted(range(50))], "RocketMQ Python gRPC before 5.0.2"),
-        (counted(range(50), second=lambda n: 1_895_000_000 + n // 10 * 1000), "RocketMQ Rust"),
         ([f"{id}".lower() for id in counted(range(10, 50), second=lambda n: 1_895_000_000)], "RocketMQ Rust"),
-        (counted((n << 24 for n in range(50)), second=lambda n: int.from_bytes(SECONDS.to_bytes(4, "little"), "big")),
-         "RocketMQ C++ before 2026"),
-        (counted(range(1 << 30, (1 << 30) + 50)), "msgid"),
         (counted([start + n for start in (1 << 30, 77_000_000, 2_000_000_000) for n in range(16)]), "msgid"),
         (msgid.Generator(node="random").generate_batch(50), "msgid"),
         ([msgid.derive_id(id, "x") for id in counted(range(50))], "msgid derive_id"),
         ([msgid.position_id("log", n, 1_700_000_000) for n in range(50)], "msgid position_id"),
-        ([msgid.BrokerOffsetId("10.0.0.1", 10911, n * 300) for n in range(50)], "RocketMQ broker"),
     ],
 )  # fmt: skip
 def test_client_is_told_by_its_fingerprint(ids, client):
-    """The traces that each client leaves name it: of running clients, and of the source of others."""
+    """The traces that each client leaves name it, also those that the samples below lack."""
     (maker,) = doctor(ids).makers
     assert (maker.clients, maker.ids) == ((client,), len(ids))
 
@@ -184,14 +175,6 @@ def test_client_is_named_in_samples_of_50_ids(client):
     named = [doctor(ids).makers[0] for ids, _ in (makers.sample(client, seed) for seed in range(20))]
     expected = makers.CLIENTS[client][1]
     assert sum(maker.clients == expected and maker.ids >= 48 for maker in named) >= 19
-
-
-def test_clients_are_named_in_at_least_95_of_100_mixed_samples():
-    """Samples of all clients, each from another process."""
-    names = list(makers.CLIENTS)
-    samples = [makers.sample(names[seed % len(names)], seed) for seed in range(1_000, 1_200)]
-    right = sum(doctor(ids).makers[0].clients == expected for ids, expected in samples)
-    assert right >= 190
 
 
 @pytest.mark.parametrize("kind", makers.FOREIGN)

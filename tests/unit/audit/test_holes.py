@@ -117,7 +117,7 @@ def test_checks_are_left_out_by_name():
     ("arguments", "words"),
     [
         ({"holes": "marker"}, "holes must be markers, committed or compacted, got 'marker'"),
-        ({"without": ["lost"]}, "without must name checks, got 'lost'"),
+        ({"without": ["lost"]}, "without must name checks, got 'lost'; the checks are lost_messages"),
         ({"life": "incarnation"}, "`life` must be a column of the table, got 'incarnation'"),
         ({"life": AT}, "`life` must be a column of the table, got datetime"),
         ({"life": "topic", "id": "topic", "offset": ""}, "`offset` must be a column of the table if `life`"),

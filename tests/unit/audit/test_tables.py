@@ -416,13 +416,6 @@ def test_tables_of_other_libraries_have_the_report_of_arrow():
             audit.audit_table(wrong)
 
 
-@pytest.mark.parametrize("word", ["fatal", "", None])
-def test_unknown_severity_is_refused(word):
-    """The error names the allowed words."""
-    with pytest.raises(ValueError, match="fail_on must be error, warning or info, got"):
-        audit.audit_ids([V1]).failure(word)
-
-
 def test_uuids_without_dashes_are_told_from_ids_of_clients():
     """The kind of 32 digits is that of a client's ID; the bits of a random UUID are noted, and how many have them."""
     client, v1 = "C0A8F001103E214D29547ACFD6E30000", "0156F7E71C361B21BC024CCDBE00000000"

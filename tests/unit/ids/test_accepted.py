@@ -30,6 +30,8 @@ def forms(msgid, text):
         yield name, form(text)
     for name, form in BINARY.items():
         yield name, form(raw)
+    if len(raw) == 16:
+        yield "with its version", f"00{text}"
 
 
 def functions(msgid):

@@ -59,7 +59,8 @@ kind = sys.argv[1]
 
 PROGRAMS = {
     "between two ids": """
-for generator in (msgid.Generator(), msgid.Generator(pid=7, sequence=0, clock=lambda: NOON), msgid.Generator()):
+one = msgid.Generator(node=1, pid=7, sequence=0, clock=lambda: NOON)
+for generator in (msgid.Generator(), one, msgid.Generator()):
     minted = [generator.generate_hex() for _ in range(100)]
     def work():
         some = [generator.generate_hex() for _ in range(500)]
@@ -67,6 +68,7 @@ for generator in (msgid.Generator(), msgid.Generator(pid=7, sequence=0, clock=la
         return some + generator.generate_batch(500).hex()
     child, parent = both(kind, work)
     check(child, minted + parent)
+    assert {msgid.parse(text).node for text in child} == {1} or generator is not one
 """,
     "of a fork": """
 generator = msgid.Generator(clock=lambda: NOON)

@@ -1,14 +1,10 @@
 """A generator with threads, signals, forks and many processes never repeats an ID."""
 
 import itertools
-import os
 import signal
 import time
 
-import pytest
-from helpers.minting import NOON, mint, place, run_children, run_threads
-
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not have fork")
+from helpers.minting import NOON, mint, place, run_threads
 
 
 def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
@@ -93,14 +89,3 @@ def test_clock_that_mints_itself_makes_new_ids(msgid):
         minted.append(nested.generate_hex())
         minted.extend(nested.generate_batch(2).hex())
     assert len(set(minted)) == len(minted)
-
-
-@forks
-def test_forked_child_of_a_generator_with_a_pid_has_its_own_pid(msgid):
-    """Arguments for pid and sequence apply to one process only: a child that kept them would repeat IDs."""
-    minting = msgid.Generator(node=1, pid=7, clock=lambda: NOON, sequence=0)
-    parent = minting.generate()
-    ((child_pid, child),) = run_children(1, lambda: (os.getpid(), minting.generate_hex()))
-    assert msgid.MessageId(child).pid == child_pid % 2**16
-    assert msgid.MessageId(child).node == parent.node == 1
-    assert (minting.generate().pid, minting.generate().sequence) == (7, 2)

@@ -14,7 +14,7 @@ import pytest
 
 import msgid
 from msgid import MessageId
-from msgid.ids import _batch_bytes, _native
+from msgid.ids import _native
 from msgid.ids._sequence import Run
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -80,33 +80,6 @@ print(_native.REASON)
     result = run(program, MSGID_PURE="")
     reason = "the compiled core cannot be loaded: undefined symbol: _Py_HashBytes"
     assert result.stdout == f"python|1|RuntimeWarning|msgid runs in pure Python: {reason}\n{reason}\n", result.stderr
-
-
-@compiled_only
-def test_rows_of_both_backends_are_the_same():
-    """The compiled rows equal those of the reference, with steps, backwards, and over the whole range of each field."""
-    reference = {name: getattr(_reference(), name) for name in ("rows", "hex_rows", "hex_list")}
-    prefix = bytes(range(9))
-    for parts in (
-        (),
-        ((0, 0, 1, 0),),
-        ((2**32 - 1, 2**32 - 3, 1, 3), (2**32, 0, 1, 300)),
-        ((-1, 1000, -7, 100), (5, 0, 1000, 20)),
-    ):
-        for name, write in reference.items():
-            assert getattr(native, name)(prefix, parts) == write(prefix, parts)
-
-
-def _reference():
-    """Import the module of rows without the compiled core."""
-    spec = _batch_bytes.__spec__
-    import importlib.util
-    from unittest import mock
-
-    with mock.patch.object(_native, "native", None):
-        plain = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(plain)
-    return plain
 
 
 BAD_CALLS = {

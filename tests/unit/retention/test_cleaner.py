@@ -1,6 +1,7 @@
 """The cleaner of segment files never deletes too much, and does not stop at a file that it cannot handle."""
 
 import io
+import itertools
 import os
 import shutil
 import threading
@@ -186,52 +187,53 @@ def test_cleaner_in_a_loop_goes_on_when_a_topic_of_its_policy_is_deleted(tmp_pat
     kept, other = fill(tmp_path, "2"), fill(tmp_path, "3")
     policy, stop, rounds = replace(kept_forever("2"), interval=0.001), threading.Event(), []
 
-    class Walking(OsFiles):
-        def walk(self, folder):
-            rounds.append(left(other))
-            if len(rounds) == 2:
-                shutil.rmtree(kept)
-                kept.parents[1].rename(tmp_path / "elsewhere")
-                fill(tmp_path, "4")
-            if len(rounds) == 4:
-                stop.set()
-            return OsFiles.walk(self, folder)
+    def walk(operation, path):
+        if operation != "walk":
+            return
+        rounds.append(left(other))
+        if len(rounds) == 2:
+            shutil.rmtree(kept)
+            kept.parents[1].rename(tmp_path / "elsewhere")
+            fill(tmp_path, "4")
+        if len(rounds) == 4:
+            stop.set()
 
-    cleaner(tmp_path, policy=policy, _files=Walking()).run(stop)
+    cleaner(tmp_path, policy=policy, _files=Disturbed(before=walk)).run(stop)
     assert (rounds, len(list(tmp_path.rglob("4/**/*.log")))) == ([[0, 2, 4], [4], [4], [4]], 3)
     assert "got '2'" in caplog.text
 
 
-class Disturbed(OsFiles):
-    """Calls a function before the nth operation on a file of a given name."""
+class Disturbed:
+    """Calls a function with the name and the path of each operation, before it or after it."""
 
-    def __init__(self, operation, name, disturb, nth=1):
-        self.operation, self.name, self.disturb, self.left = operation, name, disturb, nth
+    def __init__(self, before=lambda *_: None, after=lambda *_: None):
+        self.before, self.after = before, after
 
-    def _before(self, operation, path):
-        if operation == self.operation and os.path.basename(path) == self.name:
-            self.left -= 1
-            if self.left == 0:
-                self.disturb(path)
+    def __getattr__(self, operation):
+        def step(path):
+            self.before(operation, path)
+            result = getattr(OsFiles(), operation)(path)
+            self.after(operation, path)
+            return result
 
-    def state(self, path):
-        self._before("state", path)
-        return OsFiles.state(self, path)
+        return step
 
-    def open(self, path):
-        self._before("open", path)
-        return OsFiles.open(self, path)
 
-    def remove(self, path):
-        self._before("remove", path)
-        OsFiles.remove(self, path)
+def disturbed(operation, disturb, nth=1):
+    """Return files that call a function before the nth such operation on the first segment."""
+    calls = itertools.count(1)
+
+    def before(called, path):
+        if (called, os.path.basename(path)) == (operation, f"{0:020d}.log") and next(calls) == nth:
+            disturb(path)
+
+    return Disturbed(before)
 
 
 @pytest.mark.parametrize("operation", ["state", "open", "remove"])
 def test_cleaner_of_a_segment_that_vanishes_removes_the_others(partition, operation):
     """Another process may delete a segment at any time."""
-    files = Disturbed(operation, f"{0:020d}.log", os.unlink)
-    assert removed(cleaner(partition, _files=files).clean(apply=True)) == [2]
+    assert removed(cleaner(partition, _files=disturbed(operation, os.unlink)).clean(apply=True)) == [2]
     assert left(partition) == [4]
 
 
@@ -242,7 +244,7 @@ def test_cleaner_of_a_segment_that_cannot_be_read_or_removed_keeps_it_with_the_r
     def fail(path):
         raise PermissionError(13, "Permission denied", path)
 
-    report = cleaner(partition, _files=Disturbed(operation, f"{0:020d}.log", fail)).clean(apply=True)
+    report = cleaner(partition, _files=disturbed(operation, fail)).clean(apply=True)
     assert (removed(report), left(partition)) == ([2], [0, 4])
     words = {"open": "read", "remove": "remove"}[operation]
     assert report[0].reason.startswith(f"cannot {words} it: [Errno 13] Permission denied")
@@ -272,7 +274,7 @@ def test_cleaner_of_a_segment_that_changed_after_it_was_judged_keeps_it(partitio
         with open(path, "rb") as file:
             contents.append(file.read())
 
-    report = cleaner(partition, _files=Disturbed("state", f"{0:020d}.log", change, nth=3)).clean(apply=True)
+    report = cleaner(partition, _files=disturbed("state", change, nth=3)).clean(apply=True)
     assert removed(report) == [2]
     assert report[0].reason == "the file has changed since it was read"
     assert [(partition / f"{0:020d}.log").read_bytes()] == contents
@@ -283,37 +285,24 @@ class KilledError(BaseException):
     """Simulates that the process is killed."""
 
 
-class FailingFiles:
-    """Raises an error before or after its nth file operation."""
-
-    def __init__(self, at, after, error):
-        self.left, self.after, self.error = at, after, error
-
-    def __getattr__(self, operation):
-        def step(path):
-            self.left -= 1
-            if self.left == 0 and not self.after:
-                raise self.error
-            result = getattr(OsFiles(), operation)(path)
-            if self.left == 0:
-                raise self.error
-            return result
-
-        return step
-
-
 @pytest.mark.parametrize("error", [KilledError, OSError])
-@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
-def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, after, error):
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_cleaner_killed_at_every_operation_leaves_whole_segments(tmp_path, when, error):
     """Also if each operation fails: every segment is whole or deleted, none but the expired; the next run goes on."""
     for at in range(1, 100):
         folder = tmp_path / str(at)
         inner = fill(folder, segments=4, beside=BESIDE)
         whole = {path.name: path.read_bytes() for path in inner.iterdir()}
-        files = FailingFiles(at, after, error)
+        steps = []
+
+        def fail(*step, at=at, steps=steps):
+            steps.append(step)
+            if len(steps) == at:
+                raise error
+
         with suppress(KilledError, OSError):
-            cleaner(folder, 125, _files=files).clean(apply=True)
-        if files.left > 0:
+            cleaner(folder, 125, _files=Disturbed(**{when: fail})).clean(apply=True)
+        if len(steps) < at:
             break
         kept = {path.name: path.read_bytes() for path in inner.iterdir()}
         assert kept.items() <= whole.items()
@@ -332,12 +321,11 @@ def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble,
     """A folder that is missing for some time, as on a network, does not end the loop."""
     rounds, stop = [], threading.Event()
 
-    class Failing(OsFiles):
-        def walk(self, folder):
+    def walk(operation, folder):
+        if operation == "walk":
             rounds.append(folder)
             if len(rounds) < 3:
                 raise trouble(f"{folder} is not there")
-            return OsFiles.walk(self, folder)
 
     policy = RetentionPolicy(default_expiry=60, interval=0.001)
     reports = []
@@ -346,7 +334,7 @@ def test_cleaner_in_a_loop_goes_on_after_a_round_that_failed(partition, trouble,
         reports.append(found)
         stop.set()
 
-    cleaner(partition, policy=policy, _files=Failing()).run(stop, report=report)
+    cleaner(partition, policy=policy, _files=Disturbed(before=walk)).run(stop, report=report)
     assert (len(rounds), [removed(found) for found in reports]) == (3, [[0, 2]])
     assert [record.name for record in caplog.records] == ["msgid.retention"] * 2
 
