@@ -114,6 +114,37 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
 
 
+@msgid.group(epilog=examples("msgid store show states.db 'customer 7'"))
+def store() -> None:
+    """Look at the states of a `Processor`."""
+
+
+@store.command(epilog=examples("msgid store show states.db 'customer 7'"))
+@click.argument("place", metavar="STORE")
+@click.argument("key")
+def show(place: str, key: str) -> None:
+    """Show the versions of a KEY: the state after each, and the message that made it.
+
+    STORE is the file of a SqliteStore, or the connection string of a PostgresStore. Nothing is changed.
+    """
+    from msgid.processing import PostgresStore, SqliteStore, loads
+
+    is_file = "=" not in place and "://" not in place
+    if is_file and not os.path.isfile(place):
+        raise click.ClickException(f"no file {place}")
+    try:
+        versions = (SqliteStore(place) if is_file else PostgresStore(place, create=False)).history(key)
+    except Exception as error:
+        raise click.ClickException(str(error)) from None
+    for version in versions:
+        state = version.state or b"null"
+        with suppress(ValueError):  # the user's own encoding stays bytes
+            state = loads(state)
+        click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
+    if not versions:
+        raise click.ClickException(f"no states of key {key}")
+
+
 def _shown_time(micros: int) -> str:
     """Return a moment as text; the number itself if no calendar has it."""
     try:

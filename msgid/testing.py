@@ -21,6 +21,7 @@ import pytest
 
 from msgid.ids.derived import position_id
 from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
+from msgid.processing._processor import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,15 +82,6 @@ class StoreTests:
         assert read(store, "y", key="new") == Reading(2, b"x" * 400, 2, SUM)
         assert read(store, "y", key="other").handled == 2  # noqa: PLR2004
         assert [version.id for version in store.history("taken")] == ["a", "b"]
-
-    def test_append_of_a_message_that_has_an_entry_is_refused(self, open_store: Callable[[], Store]) -> None:
-        """A message is never stored twice, not even by a caller that has not read its entry."""
-        store = open_store()
-        assert add(store, "a", b"first")
-        (found,) = store.read("h", [("key", "x")])
-        again = Append("key", found.version, found.state, [entry("a", b"again")])
-        assert store.append("h", [again, Append("other", 0, None, [entry("a", b"other key")])]) == [False, True]
-        assert len(store.history("key")) == 1
 
     def test_read_of_several_messages_of_one_key_has_the_state_for_each(self, open_store: Callable[[], Store]) -> None:
         """A handled message has the state before it, and a new message the newest state."""
@@ -157,19 +149,6 @@ class StoreTests:
         assert add(store, "id8", b"state 8", key="old", stored_at=100)
         assert [(version.state or b"")[:7] for version in store.history("old")] == [b"state 7", b"state 8"]
 
-    def test_forget_goes_by_the_time_of_each_entry(self, open_store: Callable[[], Store]) -> None:
-        """The clocks of two workers may disagree: an entry between two forgotten ones is still answered."""
-        store = open_store()
-        states = [b"state %d" % number * 60 for number in range(8)]
-        for number, stored_at in enumerate([10, 90, 20, 30, 95, 40, 50, 60]):
-            add(store, f"id{number}", states[number], stored_at=stored_at)
-        assert store.forget(80) == 6  # noqa: PLR2004
-        assert [read(store, id).state for id in ("id1", "id4", "new")] == [states[0], states[3], states[7]]
-        history = {version.version: version for version in store.history("key")}
-        assert {number: version.id for number, version in history.items() if version.id} == {2: "id1", 5: "id4"}
-        assert all(history[number].state == states[number - 1] for number in (1, 4, 8))
-        assert all(version.state in (None, states[number - 1]) for number, version in history.items())
-
     def test_forgotten_message_is_too_late_and_never_new(self, open_store: Callable[[], Store]) -> None:
         """A batch of new, redelivered and forgotten messages: each has its own outcome."""
         now = [0]
@@ -185,18 +164,16 @@ class StoreTests:
         kinds = [outcome.kind for outcome in processor.handle_many([*messages, messages[59]])]
         assert kinds == ["too late"] * 20 + ["duplicate"] * 20 + ["new"] * 20 + ["duplicate"]
 
-    def test_redelivered_message_has_the_same_outputs(self, open_store: Callable[[], Store]) -> None:
-        """Replays in any order, one by one or in a batch, publish the first outputs and change no state."""
-        published: list[Output] = []
-        processor = Processor(open_store(), _handler, published.extend, name="h")
-        once = [processor.handle(_MESSAGES[id]) for id in (A, B, C)]
-        first = [output for outcome in once for output in outcome.outputs]
-        assert published == first
-        again = Processor(open_store(), _handler, published.extend, name="h", keep_outputs=True)
-        outcomes = again.handle_many([_MESSAGES[id] for id in (C, A.lower(), B, A)])
-        assert [outcome.kind for outcome in outcomes] == ["duplicate"] * 4
-        assert {output.id: output for output in published} == {output.id: output for output in first}
-        assert [version.id for version in processor.history("key")] == [A, B, C]
+    def test_forget_keeps_the_entries_of_a_writer_until_it_appends_again(self, open_store: Callable[[], Store]) -> None:
+        """Its outputs may not be published; a key that is forgotten is as new all the same."""
+        store = open_store()
+        for number, writer in enumerate((1, 2, 1)):
+            append = Append(f"key {number}", 0, None, [entry("a", b"state", stored_at=number)])
+            assert store.append("h", [append], writer) == [True]
+        assert open_store().forget(10, keys=True) == 1
+        assert [len(store.history(f"key {number}")) for number in range(3)] == [0, 1, 1]
+        assert open_store().forget_key("key 1") == 1
+        assert read(store, "a", key="key 1") == Reading(0, None)
 
     def test_workers_that_are_killed_between_steps_handle_each_message_once(
         self, open_store: Callable[[], Store]
@@ -280,13 +257,14 @@ def run_schedule(
 
 def steps(processor: Processor, message: Message) -> Iterator[str]:
     """Handle a message, one step at a time; stopping between two steps simulates a crash."""
-    flow, result = processor._batch([message]), None
+    flow = processor._batch([message])
+    result: Any = None
     while True:
         try:
             action = flow.send(result)
         except StopIteration:
             return
-        result = processor._do(action)
+        result = now(processor._do(action))
         yield "conflict" if result == [False] else type(action).__name__
 
 

@@ -253,7 +253,7 @@ class Flow:
         outputs = [output for outcome in done for output in outcome.outputs]
         if outputs:
             yield Publish(outputs)
-        self._writers += writers
+        self._writers.extend(writers)
         for place, outcome in enumerate(done):
             if self._observe is not None or (self._dead_letter is not None and outcome.error is not None):
                 yield Settle(messages[place], *outcomes[place])
@@ -291,7 +291,10 @@ class Flow:
             return []
         writer = None
         if any(chain.publishes for chain in grown.values()):
-            writer = self._writers.pop() if self._writers else random.SystemRandom().getrandbits(62)
+            try:
+                writer = self._writers.pop()
+            except IndexError:
+                writer = random.SystemRandom().getrandbits(62)
             writers.append(writer)
         appends = [
             Append(key, chain.reading.version, chain.reading.state, chain.entries) for key, chain in grown.items()

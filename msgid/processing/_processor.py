@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid._message import Message, check_text
 from msgid._moments import micros_in, moment, unit_hint
@@ -28,11 +28,11 @@ from msgid.processing._flow import (
     finished,
 )
 from msgid.processing._json import dumps, loads, own_copy
-from msgid.processing.context import Context, Handler, Output, fingerprint
+from msgid.processing.context import Context, Output, fingerprint
 from msgid.processing.errors import BatchFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Awaitable, Coroutine, Iterable, Iterator
     from datetime import datetime, timedelta
 
     from msgid.processing._flow import Action
@@ -45,28 +45,29 @@ _OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_ti
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
 
-_H = TypeVar("_H")
-_P = TypeVar("_P")
-_D = TypeVar("_D")
+_T = TypeVar("_T")
 
 
-class BaseProcessor(Flow, Generic[_H, _P, _D]):
+class BaseProcessor(Flow):
     """The common part of processors of plain functions and of coroutines."""
 
     _awaits = False
+    _sleep: Callable[[float], Awaitable[None]]
+    _stored: Callable[..., Awaitable[Any]]
+    _called: Callable[[str, Any], Awaitable[Any]]
 
     def __init__(
         self,
         store: Store,
-        handler: _H,
-        publish: _P,
+        handler: Callable[..., Any],
+        publish: Callable[[Sequence[Output]], Any],
         *,
         name: str | None = None,
         attempts: int = 3,
         backoff: float | Callable[[int], float] = 0,
         give_up: tuple[type[Exception], ...] = (),
         stop_after: int | None = None,
-        dead_letter: _D | None = None,
+        dead_letter: Callable[[DeadLetter], Any] | None = None,
         observe: Callable[[Message, Outcome, float], object] | None = None,
         keep_outputs: bool = False,
         dumps: Callable[[Any], bytes] = dumps,
@@ -124,13 +125,23 @@ class BaseProcessor(Flow, Generic[_H, _P, _D]):
         """Return the states of a key that this handler made, oldest first."""
         return self._store.history(key, handler=self.name)
 
-    def forget(self, before: int | datetime | None = None, *, older_than: timedelta | str | None = None) -> int:
+    def forget(
+        self,
+        before: int | datetime | None = None,
+        *,
+        older_than: timedelta | str | None = None,
+        keys: bool = False,
+    ) -> int:
         """Delete the entries of this handler that were stored before a time; see `msgid.processing.store`.
+
+        The last batch of each processor that has outputs stays until the next one, because nothing in the store shows
+        that its outputs are published.
 
         Args:
             before: The time, as an aware datetime or in microseconds since 1970.
             older_than: The age of the time by the processor's clock, as a timedelta or as text such as ``"90 days"``;
                 pass it instead of ``before``.
+            keys: Whether the state of a key goes with its last entry. The key is as new then.
 
         Returns:
             The number of deleted entries.
@@ -140,7 +151,14 @@ class BaseProcessor(Flow, Generic[_H, _P, _D]):
         if older_than is not None:
             before = self._clock() // 1000 - micros_in("older_than", older_than)
         assert before is not None
-        return self._store.forget(moment("before", before), handler=self.name)
+        return self._store.forget(moment("before", before), handler=self.name, keys=keys)
+
+    def forget_key(self, key: str) -> int:
+        """Delete the state and the entries of a key, which is as new then; return the number of entries.
+
+        A message that is delivered again is handled again. No worker may handle messages of the key at that time.
+        """
+        return self._store.forget_key(key, handler=self.name)
 
     def _finished(self, outcome: Outcome) -> Outcome:
         """Return the outcome of one message; without a dead-letter output, raise its error."""
@@ -170,6 +188,38 @@ class BaseProcessor(Flow, Generic[_H, _P, _D]):
         except Exception:
             _log.exception("%s: observe raised an error", self.name)
 
+    async def _driven(self, messages: Sequence[Message]) -> list[Outcome]:
+        flow, result = self._batch(messages), None
+        while True:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                outcomes: list[Outcome] = done.value
+                return outcomes
+            result = await self._do(action)
+
+    async def _do(self, action: Action) -> Any:
+        match action:
+            case Run():
+                # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
+                try:
+                    state, message, context = self._before(action)
+                    return self._ran(await self._called("handler", self._handler(state, message, context)), context)
+                except Exception as error:
+                    return error
+            case Wait(seconds):
+                return await self._sleep(seconds)
+            case Read(wanted):
+                return await self._stored(self._store.read, wanted)
+            case AppendAll(appends, writer):
+                return await self._stored(self._store.append, appends, writer)
+            case Publish(outputs):
+                return await self._called("publish", self._publish(outputs))
+            case Settle(message, outcome, seconds):
+                if outcome.error is not None and self._dead_letter is not None:
+                    await self._called("dead_letter", self._dead_letter(self._letter(message, outcome)))
+                return self._observed(message, outcome, seconds)
+
     def _before(self, action: Run) -> tuple[Any, Message, Context]:
         """Return the handler's own copies of state and message, and the context, for one attempt."""
         message = action.message
@@ -183,7 +233,7 @@ class BaseProcessor(Flow, Generic[_H, _P, _D]):
         return Ran(state, bytes(raw), context.outputs, fingerprint(context.outputs))
 
 
-class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callable[[DeadLetter], Any]]):
+class Processor(BaseProcessor):
     """Handles messages so that reprocessing a message changes nothing.
 
     Args:
@@ -259,39 +309,26 @@ class Processor(BaseProcessor[Handler, Callable[[Sequence[Output]], Any], Callab
         return self._all_finished(outcomes)
 
     def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
-        flow, result = self._batch(messages), None
-        while True:
-            try:
-                action = flow.send(result)
-            except StopIteration as done:
-                outcomes: list[Outcome] = done.value
-                return outcomes
-            result = self._run(action) if type(action) is Run else self._do(action)
+        return now(self._driven(messages))
 
-    def _do(self, action: Action) -> Any:
-        match action:
-            case Run():
-                return self._run(action)
-            case Wait(seconds):
-                return time.sleep(seconds)
-            case Read(wanted):
-                return self._store.read(self.name, wanted)
-            case AppendAll(appends, writer):
-                return self._store.append(self.name, appends, writer)
-            case Publish(outputs):
-                return finished("publish", self._publish(outputs))
-            case Settle(message, outcome, seconds):
-                if outcome.error is not None and self._dead_letter is not None:
-                    finished("dead_letter", self._dead_letter(self._letter(message, outcome)))
-                return self._observed(message, outcome, seconds)
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
-    def _run(self, action: Run) -> Ran | Exception:
-        # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
-        try:
-            state, message, context = self._before(action)
-            return self._ran(finished("handler", self._handler(state, message, context)), context)
-        except Exception as error:
-            return error
+    async def _stored(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        return call(self.name, *arguments)
+
+    async def _called(self, what: str, result: Any) -> Any:
+        return finished(what, result)
+
+
+def now(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that never waits, as all those of `Processor`."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: _T = done.value
+        return result
+    raise AssertionError("not reached: a Processor takes no coroutines")
 
 
 def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message]]:
@@ -306,12 +343,9 @@ def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message
 
 def check_store(store: object, handler: object = None) -> None:
     """Raise TypeError if an object is not a store."""
-    if isinstance(store, type) and hasattr(store, "forget"):
-        raise TypeError(
-            f"store must be a store, such as MemoryStore(), got {quote(store)}: call it, {store.__name__}()"
-        )
-    if not hasattr(store, "forget"):
-        hint = ": store and handler are swapped" if hasattr(handler, "forget") else ""
+    if isinstance(store, type) or not hasattr(store, "forget_key"):
+        hint = ": call it" if isinstance(store, type) else ""
+        hint = ": store and handler are swapped" if hasattr(handler, "forget_key") else hint
         raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}{hint}")
 
 

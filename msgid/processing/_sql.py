@@ -8,6 +8,7 @@ table                  rows
 ``msgid_heads``        one per key: the newest version and state
 ``msgid_entries``      one per handled message: the version it made, the state before it, its outputs' fingerprint
 ``msgid_remembered``   one per forgotten message: the hash of its ID
+``msgid_unpublished``  one per writer: when its last batch was stored, whose outputs may not be published
 =====================  ========================================================================================
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgid._moments import moment
-from msgid._validate import INT32_MAX, INT64_MIN, is_number, quote
+from msgid._validate import INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import (
     Kept,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 """The version of the tables."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",
@@ -49,6 +50,8 @@ CREATE: Final = (
     "CREATE TABLE msgid_remembered (handler BIGINT, hash BIGINT, stored_at BIGINT NOT NULL,"
     " PRIMARY KEY (handler, hash)) {options}",
     "CREATE INDEX msgid_remembered_stored_at ON msgid_remembered (handler, stored_at)",
+    "CREATE TABLE msgid_unpublished (handler BIGINT, writer BIGINT, stored_at BIGINT NOT NULL,"
+    " PRIMARY KEY (handler, writer)) {options}",
     f"INSERT INTO msgid_store VALUES ({SCHEMA})",
 )
 READ: Final = """
@@ -58,7 +61,14 @@ LEFT JOIN msgid_heads h ON a.first AND h.handler = {handler} AND h.key = a.key
 LEFT JOIN msgid_entries e ON e.handler = {handler} AND e.key = a.key AND e.id = a.id
 LEFT JOIN msgid_remembered r ON r.handler = {handler} AND r.hash = a.hash
 """
-_NUMBER_MAX: Final = INT32_MAX  # the numbers are keys of advisory locks, too
+_HEADS: Final = """
+SELECT n.number, n.name, h.version, h.packed
+FROM msgid_handlers n JOIN msgid_heads h ON h.handler = n.number AND h.key = ?
+"""
+_ENTRIES: Final = "SELECT version, id, at, stored_at, packed FROM msgid_entries WHERE handler = ? AND key = ?"
+_FORGET_HEAD: Final = "DELETE FROM msgid_heads WHERE handler = ?"
+_FORGET_ENTRY: Final = "DELETE FROM msgid_entries WHERE handler = ?"
+_OF_KEY: Final = "SELECT 1 FROM msgid_entries WHERE handler = ? AND key = ?"
 _CHUNK: Final = 1000
 """The maximum number of entries that one transaction deletes, so that other work waits only briefly."""
 _T = TypeVar("_T")
@@ -111,58 +121,84 @@ class SqlStore:
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
         check_key(key)
+        query = (
+            "SELECT n.number, n.name, h.version, h.packed FROM msgid_handlers n"
+            " JOIN msgid_heads h ON h.handler = n.number AND h.key = ?"
+        )
 
         def work(connection: Any) -> list[Version]:
-            query = "SELECT number, name FROM msgid_handlers" + (" WHERE name = ?" if handler is not None else "")
-            names = connection.execute(self._sql(query), () if handler is None else (handler,)).fetchall()
             found = []
-            for number, name in sorted(names, key=lambda row: str(row[1])):
-                found += self._history(connection, number, name, key)
-            return found
+            for number, name, newest, packed in connection.execute(self._sql(query), (key,)).fetchall():
+                entries = connection.execute(self._sql(_ENTRIES), (number, key)).fetchall()
+                kept = [
+                    Kept(version, id, at, stored_at, unpack(state)) for version, id, at, stored_at, state in entries
+                ]
+                found += assemble(name, newest, unpack(packed), kept) if handler in (None, name) else []
+            return sorted(found, key=lambda version: (version.handler, version.version))
 
         return self._transact(work, writes=False)
 
-    def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
+    def forget(self, before: int | datetime, *, handler: str | None = None, keys: bool = False) -> int:
         """Delete the entries that were stored before a time, of one handler or of all; return their number.
 
         A transaction deletes at most 1000 entries. The hashes of the deleted entries are kept: see
         `msgid.processing.store`.
         """
         limit = moment("before", before)
-        names = self._transact(
-            lambda connection: connection.execute("SELECT name FROM msgid_handlers").fetchall(), writes=False
-        )
-        count = 0
-        for (name,) in names:
-            if handler is None or name == handler:
-                count += self._forget(name, limit)
+        return sum(self._forget(number, name, limit, keys) for number, name in self._handlers(handler))
+
+    def forget_key(self, key: str, *, handler: str | None = None) -> int:
+        """Delete the state and the entries of a key, of one handler or of all; return the number of entries."""
+        check_key(key)
+
+        def work(connection: Any) -> int:
+            count = 0
+            for number, _ in handlers:
+                connection.execute(self._sql(f"{_FORGET_HEAD} AND key = ?"), (number, key))
+                count += connection.execute(self._sql(f"{_FORGET_ENTRY} AND key = ?"), (number, key)).rowcount
+            self._emptied(connection)
+            return count
+
+        handlers = self._handlers(handler)
+        return self._transact(work, writes=True)
+
+    def _handlers(self, handler: str | None) -> list[tuple[int, str]]:
+        """Return the number and name of one handler, or of all."""
+        query = "SELECT number, name FROM msgid_handlers"
+        found = self._transact(lambda connection: connection.execute(query).fetchall(), writes=False)
+        return [(number, name) for number, name in found if handler in (None, name)]
+
+    def _forget(self, number: int, name: str, before: int, keys: bool) -> int:
+        count = self._in_parts(lambda db: self._forget_some(db, number, name, before, keys))
+        if self._remember is not None:
+            oldest = max(before - self._remember, INT64_MIN)
+            for table, column in (("remembered", "hash"), ("unpublished", "writer")):
+                drop = (
+                    f"DELETE FROM msgid_{table} WHERE handler = ? AND {column} IN"
+                    f" (SELECT {column} FROM msgid_{table} WHERE handler = ? AND stored_at < ? LIMIT {_CHUNK})"
+                )
+                values = (number, number, oldest)
+                self._in_parts(lambda db: int(db.execute(self._sql(drop), values).rowcount))  # noqa: B023
         return count
 
-    def _forget(self, name: str, before: int) -> int:
-        number = self._number(name)
-        oldest = None if self._remember is None else max(before - self._remember, INT64_MIN)
-        count, found = 0, _CHUNK
+    def _in_parts(self, work: Callable[[Any], int]) -> int:
+        """Repeat work, each time in a transaction, until it finds less than a chunk; return how much it found."""
+        count = found = _CHUNK
         while found == _CHUNK:
-            found = self._transact(lambda db: self._forget_some(db, number, name, before), writes=True)
+            found = self._transact(work, writes=True)
             count += found
-        drop = (
-            "DELETE FROM msgid_remembered WHERE handler = ? AND hash IN"
-            " (SELECT hash FROM msgid_remembered WHERE handler = ? AND stored_at < ? LIMIT ?)"
-        )
-        found = 10 * _CHUNK if oldest is not None else 0
-        while found == 10 * _CHUNK:
-            values = (number, number, oldest, 10 * _CHUNK)
-            found = self._transact(lambda db: int(db.execute(self._sql(drop), values).rowcount), writes=True)  # noqa: B023
-        return count
+        return count - _CHUNK
 
-    def _forget_some(self, connection: Any, number: int, name: str, before: int) -> int:
-        """Delete the oldest entries that have expired, and keep their hashes."""
+    def _forget_some(self, connection: Any, number: int, name: str, before: int, keys: bool) -> int:
+        """Delete the oldest entries that have expired and are published, and keep their hashes."""
         self._lock_forgetting(connection, number)
         query = (
-            "SELECT key, id, stored_at FROM msgid_entries"
-            " WHERE handler = ? AND stored_at < ? ORDER BY stored_at LIMIT ?"
+            "SELECT e.key, e.id, e.stored_at, h.version FROM msgid_entries e"
+            " LEFT JOIN msgid_heads h ON h.handler = e.handler AND h.key = e.key"
+            " WHERE e.handler = ? AND e.stored_at < ? AND e.stored_at NOT IN"
+            " (SELECT stored_at FROM msgid_unpublished WHERE handler = ?) ORDER BY e.stored_at LIMIT ?"
         )
-        gone = connection.execute(self._sql(query), (number, before, _CHUNK)).fetchall()
+        gone = connection.execute(self._sql(query), (number, before, number, _CHUNK)).fetchall()
         if not gone:
             return 0
         cursor = connection.cursor()
@@ -171,31 +207,24 @@ class SqlStore:
                 "INSERT INTO msgid_remembered VALUES (?, ?, ?)"
                 " ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at"
             ),
-            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at in gone],
+            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at, _ in gone],
         )
         cursor.executemany(
-            self._sql("DELETE FROM msgid_entries WHERE handler = ? AND key = ? AND id = ?"),
-            [(number, key, id) for key, id, _ in gone],
+            self._sql(f"{_FORGET_ENTRY} AND key = ? AND id = ?"), [(number, key, id) for key, id, *_ in gone]
         )
+        if keys:  # another version: a worker has just stored an entry
+            idle = {(number, key, version, number, key) for key, _, _, version in gone}
+            cursor.executemany(
+                self._sql(f"{_FORGET_HEAD} AND key = ? AND version = ? AND NOT EXISTS ({_OF_KEY})"), idle
+            )
+            self._emptied(connection)
         return len(gone)
+
+    def _emptied(self, connection: Any) -> None:
+        """Note that states were deleted."""
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
         """Ensure that only one worker at a time deletes entries."""
-
-    def _history(self, connection: Any, number: int, name: str, key: str) -> list[Version]:
-        head = connection.execute(
-            self._sql("SELECT version, packed FROM msgid_heads WHERE handler = ? AND key = ?"), (number, key)
-        ).fetchone()
-        if head is None:
-            return []
-        rows = connection.execute(
-            self._sql("SELECT version, id, at, stored_at, packed FROM msgid_entries WHERE handler = ? AND key = ?"),
-            (number, key),
-        )
-        entries = [
-            Kept(version, id, at, stored_at, unpack(packed)) for version, id, at, stored_at, packed in rows.fetchall()
-        ]
-        return assemble(name, head[0], unpack(head[1]), entries)
 
     def _number(self, handler: str) -> int:
         """Return the number of a handler."""
@@ -210,15 +239,10 @@ class SqlStore:
         So a store that goes on with another copy of its database, such as a restored one, does not use the number of
         another handler.
         """
-        number = hash_of(handler, "", "") & _NUMBER_MAX
-        while True:
-            find = self._sql("SELECT number FROM msgid_handlers WHERE name = ?")
-            found = connection.execute(find, (handler,)).fetchone()
-            if found is not None:
-                return int(found[0])
-            insert = self._sql("INSERT INTO msgid_handlers VALUES (?, ?) ON CONFLICT DO NOTHING")
-            connection.execute(insert, (number, handler))
-            number = (number + 1) & _NUMBER_MAX  # if another name has it
+        number = hash_of(handler, "", "")
+        insert = self._sql("INSERT INTO msgid_handlers VALUES (?, ?) ON CONFLICT DO NOTHING")
+        connection.execute(insert, (number, handler))
+        return number
 
     def _asked(self, handler: str, wanted: Sequence[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
         """Return key, ID, hash, and whether the key occurs for the first time; its state is read only then."""

@@ -144,10 +144,6 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     >>> state, after, outputs[0].body
     (['a'], ['a', 'b'], {'seen': 1})
     """
-    if not callable(handler):
-        raise TypeError(f"handler must be a function, got {quote(handler)}")
-    if not isinstance(message, Message):
-        raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
     own = message.with_body(own_copy(message.body))
     context = Context(own)
     return handler(own_copy(state), own, context), context.outputs

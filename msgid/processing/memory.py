@@ -63,6 +63,7 @@ class MemoryStore:
         self._remember = remembered(remember)
         self._handlers: dict[str, dict[str, _Entries]] = {}
         self._forgotten: dict[str, dict[int, int]] = {}
+        self._unpublished: dict[str, dict[int, int]] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
 
@@ -79,6 +80,8 @@ class MemoryStore:
         """Store entries; return for each key whether its version was still the newest."""
         check_process(self, self._process)
         with self._lock:
+            if writer is not None:
+                self._unpublished.setdefault(handler, {})[writer] = appends[0].entries[0].stored_at
             return [self._append(handler, append) for append in appends]
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
@@ -98,15 +101,20 @@ class MemoryStore:
                     versions += assemble(name, entries[None].version, unpack(entries[None].before), kept)
             return versions
 
-    def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
+    def forget(self, before: int | datetime, *, handler: str | None = None, keys: bool = False) -> int:
         """Delete the entries that were stored before a time, of one handler or of all; return their number."""
         limit = moment("before", before)
-        count = 0
         check_process(self, self._process)
         with self._lock:
-            for name in list(self._handlers) if handler is None else [handler]:
-                count += self._forget(name, limit)
-        return count
+            return sum(self._forget(name, limit, keys) for name in self._handlers if handler in (None, name))
+
+    def forget_key(self, key: str, *, handler: str | None = None) -> int:
+        """Delete the state and the entries of a key, of one handler or of all; return the number of entries."""
+        check_key(key)
+        check_process(self, self._process)
+        with self._lock:
+            handlers = [held for name, held in self._handlers.items() if handler in (None, name)]
+            return sum(len(held.pop(key, {None: _NEW})) - 1 for held in handlers)
 
     def _read(self, handler: str, key: str, id: str) -> Reading:
         entries = self._handlers.get(handler, {}).get(key, {})
@@ -121,7 +129,7 @@ class MemoryStore:
     def _append(self, handler: str, append: Append) -> bool:
         entries = self._handlers.setdefault(handler, {}).setdefault(append.key, {})
         newest = entries.get(None, _NEW)
-        if newest.version != append.version or any(entry.id in entries for entry in append.entries):
+        if newest.version != append.version:
             return False
         added: _Entries = {}
         version, before = newest.version, newest.before
@@ -133,19 +141,19 @@ class MemoryStore:
         entries.update(added)
         return True
 
-    def _forget(self, handler: str, before: int) -> int:
-        oldest = None if self._remember is None else before - self._remember
-        forgotten = self._forgotten.setdefault(handler, {})
-        count = 0
-        for key, entries in self._handlers.get(handler, {}).items():
-            gone = [
-                (id, entry.stored_at) for id, entry in entries.items() if id is not None and entry.stored_at < before
-            ]
-            for id, stored_at in gone:
-                forgotten[hash_of(handler, key, id)] = stored_at
-                del entries[id]
-            count += len(gone)
-        if oldest is not None:
-            for hash in [hash for hash, stored_at in forgotten.items() if stored_at < oldest]:
-                del forgotten[hash]
+    def _forget(self, handler: str, before: int, keys: bool) -> int:
+        forgotten, unpublished = self._forgotten.setdefault(handler, {}), self._unpublished.setdefault(handler, {})
+        handled, count = self._handlers[handler], 0
+        for key, entries in list(handled.items()):
+            for id, entry in list(entries.items()):
+                if id is not None and entry.stored_at < before and entry.stored_at not in unpublished.values():
+                    forgotten[hash_of(handler, key, id)] = entry.stored_at
+                    del entries[id]
+                    count += 1
+                    if keys and len(entries) == 1:
+                        del handled[key]
+        if self._remember is not None:
+            for times in (forgotten, unpublished):
+                for one in [one for one, stored_at in times.items() if stored_at < before - self._remember]:
+                    del times[one]
         return count

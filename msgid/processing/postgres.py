@@ -7,6 +7,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgid._message import check_text
 from msgid._retrying import retry, within
 from msgid._validate import check_installed, quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
@@ -68,6 +69,10 @@ WITH asked AS (
         %(entry_3)b::bigint[], %(entry_4)b::bytea[], %(entry_5)b::bytea[], %(entry_6)b::bytea[])
         AS e (key, id, version, stored_at, at, fingerprint, packed, outputs)
     WHERE (e.key IN (SELECT key FROM won)) IS TRUE
+), noted AS (
+    INSERT INTO msgid_unpublished SELECT %(handler)s, %(writer)s::bigint, %(stored_at)s::bigint
+    WHERE %(writer)s::bigint IS NOT NULL
+    ON CONFLICT (handler, writer) DO UPDATE SET stored_at = excluded.stored_at
 )
 SELECT key FROM won
 """
@@ -85,12 +90,16 @@ class PostgresStore(SqlStore):
         timeout: Maximum time in seconds to reach a server that takes writes again.
         remember: How long the hash of a forgotten message is kept: a timedelta or text such as ``"1 day"``; None keeps
             it forever.
+        schema: Schema of the tables. Default: the search path of the connection.
+        create: Whether missing tables are created. Without it, an administrator creates them: see the guide "Operate a
+            consumer". The role of the connection then needs to SELECT, INSERT, UPDATE and DELETE in all tables.
         pooled: Whether connections come from a pool in transaction mode, such as PgBouncer's. Nothing then stays on a
             connection: no statement is prepared, and settings end with their transaction.
 
     Raises:
-        InvalidStore: if the database contains tables of another version, its encoding is not UTF8 or SQL_ASCII, or
-            connections come from a pool and ``pooled`` is False.
+        InvalidStore: if the database contains tables of another version, or none and ``create`` is False, if rights are
+            missing, if the encoding is not UTF8 or SQL_ASCII, or if connections come from a pool and ``pooled`` is
+            False.
     """
 
     blank = "%s"
@@ -101,12 +110,19 @@ class PostgresStore(SqlStore):
         *,
         timeout: float = 30,
         remember: timedelta | str | None = DEFAULT_REMEMBER,
+        schema: str | None = None,
+        create: bool = True,
         pooled: bool = False,
     ) -> None:
         super().__init__(remember, timeout)
         if not isinstance(conninfo, str):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
+        self._settings: tuple[str, ...] = _SETTINGS
+        if schema is not None:
+            check_text("schema", schema)
+            self._settings += ('search_path = "{}"'.format(schema.replace('"', '""')),)
+        self._creates = create
         self._pooled = pooled
         self._idle: list[Any] = []
         self._lock = threading.RLock()
@@ -126,8 +142,6 @@ class PostgresStore(SqlStore):
 
     def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
-        import psycopg
-
         rows = [(append, rows_of(append)) for append in appends]
         versions, states = map(list, zip(*(made.head for _, made in rows), strict=True))
         values: dict[str, Any] = {
@@ -136,16 +150,13 @@ class PostgresStore(SqlStore):
             "read": [append.version for append in appends],
             "versions": versions,
             "states": states,
+            "writer": writer,
+            "stored_at": appends[0].entries[0].stored_at,
             "entry_keys": [append.key for append, made in rows for _ in made.entries],
         }
         columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)
         values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
-        try:
-            won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall())}
-        except psycopg.errors.UniqueViolation:  # the caller appended an entry that exists, without reading it before
-            if len(appends) == 1:
-                return [False]
-            return [self.append(handler, [append])[0] for append in appends]
+        won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall())}
         return [append.key in won for append in appends]
 
     def close(self) -> None:
@@ -165,7 +176,7 @@ class PostgresStore(SqlStore):
             with connection.transaction():
                 connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
                 if self._pooled:
-                    connection.execute("; ".join(f"SET LOCAL {setting}" for setting in _SETTINGS))
+                    connection.execute("; ".join(f"SET LOCAL {setting}" for setting in self._settings))
                 return work(connection)
 
         return self._run(transaction)
@@ -189,8 +200,9 @@ class PostgresStore(SqlStore):
                 connection = self._take()
                 return work(connection)
             except (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName) as error:
-                reason = "connections come from a pool in transaction mode: pass pooled=True"
-                raise InvalidStore(f"cannot use the database: {error.diag.message_primary}; {reason}") from None
+                raise _refusal(error, "connections come from a pool in transaction mode: pass pooled=True") from None
+            except (errors.InsufficientPrivilege, errors.InvalidSchemaName) as error:
+                raise _refusal(error, "create the tables, or grant rights on them") from None
             finally:
                 lost = connection is None or connection.closed
                 if connection is not None:
@@ -240,7 +252,7 @@ class PostgresStore(SqlStore):
         if self._pooled:
             connection.prepare_threshold = None
         else:
-            connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS))
+            connection.execute("; ".join(f"SET {setting}" for setting in self._settings))
         return connection
 
     def _create(self, connection: Any) -> None:
@@ -251,9 +263,15 @@ class PostgresStore(SqlStore):
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0] if has else None
         self._check_schema("the database", found)
+        if found is None and not self._creates:
+            raise InvalidStore("cannot use the database: the tables are missing, and create is False")
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BYTEA", options=""))
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
-        connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, number))
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
+
+
+def _refusal(error: Any, cure: str) -> InvalidStore:
+    return InvalidStore(f"cannot use the database: {error.diag.message_primary}; {cure}")

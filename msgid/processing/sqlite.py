@@ -33,6 +33,7 @@ _SIZES: Final = (4, 32, 256)
 _UPDATE: Final = "UPDATE msgid_heads SET version = ?, packed = ? WHERE handler = ? AND key = ? AND version = ?"
 _INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_UNPUBLISHED: Final = "INSERT OR REPLACE INTO msgid_unpublished VALUES (?, ?, ?)"
 # CROSS JOIN fixes the order: each requested row is one search by the primary key.
 _FIND_HEADS: Final = """
 SELECT h.key, h.version, h.packed
@@ -44,7 +45,7 @@ _FIND_REMEMBERED: Final = """
 SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _MARK: Final = "msgid_began"
-"""The empty table in a file that gets its first entry, or has had it."""
+"""The table in a file that gets its first entry, or has had it; with a row, states were deleted on purpose."""
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _opened: Final[Counter[tuple[int, int, int]]] = Counter()
 """The number of open connections by process, device and inode; those of other processes are inherited."""
@@ -136,20 +137,15 @@ class SqliteStore(SqlStore):
         number = self._number(handler)
         rows = [(append, rows_of(append)) for append in appends]
         self._mark()
-        try:
-            if self._transact(lambda connection: _store(connection, number, rows), writes=True):
-                return [True] * len(rows)
-            if len(rows) == 1:
-                return [False]
+        if self._transact(lambda connection: _store(connection, number, rows, writer), writes=True):
+            return [True] * len(rows)
+        if len(rows) == 1:
+            return [False]
 
-            def work(connection: sqlite3.Connection) -> list[bool]:
-                return [_store(connection, number, [row]) for row in rows]
+        def work(connection: sqlite3.Connection) -> list[bool]:
+            return [_store(connection, number, [row], writer) for row in rows]
 
-            return self._transact(work, writes=True)
-        except sqlite3.IntegrityError:  # the caller appended an entry that exists, without reading it before
-            if len(appends) == 1:
-                return [False]
-            return [self.append(handler, [append])[0] for append in appends]
+        return self._transact(work, writes=True)
 
     def close(self) -> None:
         """Close the connection; the next use opens it again. It has no effect in a forked child."""
@@ -175,11 +171,16 @@ class SqliteStore(SqlStore):
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
         self._is_marked = _MARK in tables
-        if self._is_marked and not connection.execute("SELECT 1 FROM msgid_heads LIMIT 1").fetchone():
+        lost = f"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM msgid_heads) AND NOT EXISTS (SELECT 1 FROM {_MARK})"
+        if self._is_marked and connection.execute(lost).fetchone():
             raise InvalidStore(
                 f"cannot open {self._path}: it has lost its entries. Copy it with its -wal file, or by sqlite3's"
                 " .backup; if its first message was never handled, delete it"
             )
+
+    def _emptied(self, connection: sqlite3.Connection) -> None:
+        if self._is_marked:
+            connection.execute(f"INSERT INTO {_MARK} SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM {_MARK})")
 
     def _mark(self) -> None:
         """Write into the file itself, not only into its log, that the store will have entries."""
@@ -322,7 +323,9 @@ def _ask(connection: sqlite3.Connection, query: str, number: int, rows: Sequence
         yield from connection.execute(asked + query, (*values, number))
 
 
-def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[Append, Rows]]) -> bool:
+def _store(
+    connection: sqlite3.Connection, number: int, rows: Sequence[tuple[Append, Rows]], writer: int | None
+) -> bool:
     """Store appends if each has the newest version; otherwise change nothing and return False."""
     old = [(*made.head, number, append.key, append.version) for append, made in rows if append.version]
     new = [(number, append.key, *made.head) for append, made in rows if not append.version]
@@ -330,6 +333,8 @@ def _store(connection: sqlite3.Connection, number: int, rows: Sequence[tuple[App
     if _change(connection, _UPDATE, old) + _change(connection, _INSERT, new) < len(rows):
         connection.execute("ROLLBACK TO msgid")
         return False
+    if writer is not None:
+        connection.execute(_UNPUBLISHED, (number, writer, rows[0][0].entries[0].stored_at))
     _change(connection, _ENTRIES, [(number, append.key, *entry) for append, made in rows for entry in made.entries])
     return True
 

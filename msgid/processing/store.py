@@ -18,7 +18,10 @@ message is new. A call of `Store.forget` also deletes the hashes of the messages
     stored before 1 December                 nothing is kept: handled as new
 
 So a message is handled a second time only if it is redelivered more than ``remember`` plus the retention period after
-it was stored. A new message is called too late only if its hash equals a kept one; the probability is 2**-64 for each
+it was stored. The last batch that a writer has stored is kept, too, as long as its outputs may not be published: until
+that writer stores another one, or for ``remember`` more. So an outage between both steps loses nothing.
+
+A new message is called too late only if its hash equals a kept one; the probability is 2**-64 for each
 kept hash. A hash takes about 30 bytes of a SQLite file, including its index.
 """
 
@@ -53,7 +56,7 @@ class Entry(NamedTuple):
     fingerprint: bytes
     """The fingerprint of the outputs, 16 bytes, and that of the message's body, 8 bytes if JSON can represent it."""
     stored_at: int
-    """The time when the entry is stored, in microseconds since 1970."""
+    """The time when the handling of its batch began, in microseconds since 1970."""
     at: int | None = None
     """The time of the message, in microseconds since 1970; used only for the history."""
     outputs: bytes | None = None
@@ -111,13 +114,26 @@ class Store(Protocol):
         """Read the entry and the state for each (key, ID)."""
 
     def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
-        """Store entries in one transaction; return for each key whether its version was still the newest."""
+        """Store entries in one transaction; return for each key whether its version was still the newest.
+
+        Args:
+            handler: Name of the handler.
+            appends: Entries that were stored at one time.
+            writer: Number of the writer, for entries with outputs. `forget` keeps the entries of that time until the
+                writer appends again, which means that the outputs are published, or until ``remember`` has passed.
+        """
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
 
-    def forget(self, before: int | datetime, *, handler: str | None = None) -> int:
-        """Delete the entries that were stored before a time, of one handler or of all; return their number."""
+    def forget(self, before: int | datetime, *, handler: str | None = None, keys: bool = False) -> int:
+        """Delete the entries that were stored before a time, of one handler or of all; return their number.
+
+        With ``keys``, also delete the state of each key that loses its last entry.
+        """
+
+    def forget_key(self, key: str, *, handler: str | None = None) -> int:
+        """Delete the state and the entries of a key, of one handler or of all; return the number of entries."""
 
 
 class Kept(NamedTuple):

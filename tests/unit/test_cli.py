@@ -17,6 +17,7 @@ from helpers.commands import invoke
 import msgid
 from msgid import iggy
 from msgid._validate import to_install
+from msgid.processing import Message, Processor, SqliteStore
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -354,3 +355,15 @@ def test_byte_order_mark_of_standard_input_is_skipped():
 def test_summaries_of_the_commands_are_whole_at_80_columns():
     """No summary is cut with dots."""
     assert "..." not in invoke(["-h"], terminal_width=80).output.partition("Commands:")[2]
+
+
+def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
+    """One line per version; a file that is missing is not created, and a state in an encoding of its own is bytes."""
+    path = tmp_path / "states.db"
+    assert "no file" in run("store", "show", path, "shop")[1]
+    for name, options in (("plain", {}), ("own", {"dumps": lambda state: b"\x80"})):
+        processor = Processor(SqliteStore(path), lambda *_: {"seen": 1}, list, name=name, **options)
+        processor.handle(Message("orders-1", "shop", None))
+    shown = run("store", "show", path, "shop")[1].splitlines()
+    assert shown == ["own, version 1, by orders-1: b'\\x80'", "plain, version 1, by orders-1: {'seen': 1}"]
+    assert run("store", "show", path, "other") == (1, "Error: no states of key other\n")

@@ -24,7 +24,12 @@ def script(name):
 @pytest.mark.parametrize("page", markdown.pages(needs_spark=False), ids=markdown.name_of)
 def test_examples_of_a_page_without_spark_give_the_shown_results(page, monkeypatch, tmp_path):
     """The blocks of a page run in order, in an empty folder."""
-    needed = {"iggy": "cryptography", "danube": "google.protobuf", "consume": "confluent_kafka"}
+    needed = {
+        "iggy": "cryptography",
+        "danube": "google.protobuf",
+        "consume": "confluent_kafka",
+        "operate": "opentelemetry.metrics",
+    }
     for name, module in needed.items():
         if name in page.name:
             pytest.importorskip(module)

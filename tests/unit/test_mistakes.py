@@ -11,7 +11,7 @@ import pytest
 import msgid
 from msgid import iggy, kafka, rocketmq
 from msgid.audit import audit_file, audit_ids, audit_table
-from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, run
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
 from msgid.retention import Cleaner, RetentionPolicy, is_expired
 from msgid.schemas import SchemaRegistry
 
@@ -43,7 +43,10 @@ PROCESSING = [
         "handler must take three arguments (state, message, context), got <function",
     ),
     (lambda: processor(dead_letter=print).handle_many([Message("a", "k", 1), {}]), "message must be a Message, got {}"),
-    (lambda: Processor(MemoryStore, keep, print), "call it, MemoryStore()"),
+    (
+        lambda: Processor(MemoryStore, keep, print),
+        "store must be a store, such as MemoryStore(), got <class 'msgid.processing.memory.MemoryStore'>: call it",
+    ),
     (lambda: Processor(keep, MemoryStore(), print), "store and handler are swapped"),
     (lambda: processor(dead_letter=[]), "pass its method dead_letter=letters.append"),
     (lambda: processor(dumps=5), "dumps must be a function, got 5"),
@@ -73,8 +76,6 @@ PROCESSING = [
         lambda: MemoryStore().forget(1_700_000_000_000),
         "before must be microseconds since 1970, got 1700000000000: milliseconds?",
     ),
-    (lambda: run(keep, None, {}), "message must be a Message, got {}: Message(id, key, body)"),
-    (lambda: run(None, keep, Message("a", "k", 1)), "handler must be a function, got None"),
     (lambda: SqliteStore(None), "path must be the path of a file, got None"),
     (lambda: SqliteStore("file:states.db"), "path must be the path of a file, not a URL, got 'file:states.db'"),
     (lambda: SqliteStore("states.db", timeout="5"), "timeout must be a number of seconds, got '5'"),

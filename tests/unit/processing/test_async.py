@@ -103,6 +103,7 @@ def test_errors_of_coroutines_are_raised(new_store):
             await processor.handle(message("bad", "fail"))
         with pytest.raises(BatchFailed):
             await processor.handle_many([message("bad", "fail"), message("good")])
+        await processor.handle(message("last"))
         assert processor.forget(older_than=timedelta(0)) == 1
         with pytest.raises(TooLate):
             await processor.handle(message("good"))

@@ -105,7 +105,7 @@ except RuntimeError as error:
     gc.collect()
     sys.exit(7)
 store.close()
-assert SqliteStore(sys.argv[1])._number("h") == 1
+assert SqliteStore(sys.argv[1])._handlers("h") == [(1, "h")]
 """
 
 

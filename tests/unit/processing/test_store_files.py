@@ -2,12 +2,14 @@
 
 import gc
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +22,10 @@ def test_store_of_a_later_version_is_refused(tmp_path):
     """Tables whose number is another are not read."""
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
-    connection.execute("UPDATE msgid_store SET schema = 4")
+    connection.execute("UPDATE msgid_store SET schema = 5")
     connection.commit()
     connection.close()
-    with pytest.raises(InvalidStore, match="its tables are of version 4, and this is version 3"):
+    with pytest.raises(InvalidStore, match="its tables are of version 5, and this is version 4"):
         SqliteStore(tmp_path / "states.db")
 
 
@@ -228,14 +230,6 @@ def test_database_that_was_restored_keeps_handlers_apart(new_store):
         assert old.read(handler, [("key", "b")])[0].state == handler.encode()
 
 
-@pytest.mark.parametrize("new_store", ["sqlite", "postgres"], indirect=True)
-def test_two_names_of_one_number_are_two_handlers(new_store, monkeypatch):
-    """Should the numbers of two names be equal, the second name gets the next one."""
-    store = new_store()
-    monkeypatch.setattr(_sql, "hash_of", lambda *_: _sql._NUMBER_MAX)
-    assert [store._number(name) for name in ("a", "b", "a", "c")] == [_sql._NUMBER_MAX, 0, _sql._NUMBER_MAX, 1]
-
-
 def database(postgres, encoding):
     """The address of a new database in an encoding."""
     import psycopg
@@ -263,3 +257,46 @@ def test_postgres_in_another_encoding_is_refused(postgres):
     """A key of other letters would fail only when its message comes."""
     with pytest.raises(InvalidStore, match="its encoding must be UTF8, got LATIN1"):
         PostgresStore(database(postgres, "LATIN1"))
+
+
+GUIDE = Path(__file__).parents[3] / "docs/pages/guides/operate-consumer.md"
+
+
+def test_role_without_the_right_to_create_uses_the_tables_of_the_guide(postgres):
+    """Its SQL creates the tables in a schema and grants what a consumer needs; without it, one line says so."""
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    statements = re.search(r"```sql\n(CREATE SCHEMA.*?)```", GUIDE.read_text(), re.DOTALL)[1]
+    tables = [re.sub(r"\s+", " ", one).strip() for one in statements.split(";")]
+    created = [statement.format(bytes="BYTEA", options="").strip() for statement in _sql.CREATE]
+    assert [one for one in tables if one in created] == created
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE ROLE consumer LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        address = make_conninfo(postgres, user="consumer")
+        with pytest.raises(InvalidStore, match="permission denied for schema public; create the tables, or grant"):
+            PostgresStore(address)
+        with pytest.raises(InvalidStore, match="the tables are missing, and create is False"):
+            PostgresStore(address, create=False, schema="msgid")
+        connection.execute(statements)
+        store = PostgresStore(address, create=False, schema="msgid")
+        assert add(store, "a", b"state")
+        assert store.forget(1 << 62, keys=True) == 1
+        assert connection.execute("SELECT count(*) FROM msgid.msgid_heads").fetchone() == (0,)
+        connection.execute("REVOKE INSERT ON ALL TABLES IN SCHEMA msgid FROM consumer")
+        with pytest.raises(InvalidStore, match=r"^[^\n]*permission denied for table[^\n]*grant rights on them$"):
+            add(store, "b", b"state")
+
+
+def test_schema_of_a_store_behind_a_pool_is_its_own(schema):
+    """Each schema has its own tables, also through connections that others use."""
+    import psycopg
+
+    with psycopg.connect(schema, autocommit=True) as connection:
+        connection.execute('CREATE SCHEMA "a ""b"""')
+        for pooled in (False, True):
+            store = PostgresStore(schema, schema='a "b"', pooled=pooled)
+            assert add(store, f"{pooled}", b"state")
+        assert connection.execute('SELECT count(*) FROM "a ""b""".msgid_entries').fetchone() == (2,)
+        assert connection.execute("SELECT to_regclass('msgid_entries')").fetchone() == (None,)
+        connection.execute('DROP SCHEMA "a ""b""" CASCADE')

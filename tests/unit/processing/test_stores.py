@@ -44,8 +44,8 @@ class AllOrNothing(MemoryStore):
 class Later(MemoryStore):
     """Forgets the entries of exactly the given time, too."""
 
-    def _forget(self, handler, before):
-        return super()._forget(handler, before + 1)
+    def _forget(self, handler, before, keys):
+        return super()._forget(handler, before + 1, keys)
 
 
 class Traceless(MemoryStore):
