@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,36 +14,83 @@ from pathlib import Path
 import pytest
 
 
+class PostgresServer:
+    """A PostgreSQL server in a folder of its own; the test is skipped if PostgreSQL is not installed.
+
+    Args:
+        port: A port on the loopback interface; without one, the server listens on a socket in its folder.
+    """
+
+    def __init__(self, port=None):
+        places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+        initdb = shutil.which("initdb") or next((str(place / "initdb") for place in places), None)
+        if initdb is None or sys.platform == "win32":
+            pytest.skip("no PostgreSQL server is installed")
+        # Not in pytest's folders: another user cannot read them, and the path of a socket has at most 107 bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
+        self.binaries, self.data, self.port = Path(initdb).resolve().parent, self.folder / "data", port
+        self.as_user = []
+        if os.geteuid() == 0:  # the server does not run as root
+            self.as_user = ["runuser", "-u", "postgres", "--"]
+            shutil.chown(self.folder, "postgres")
+        self.address = f"host={self.folder if port is None else '127.0.0.1'} user=msgid dbname=postgres"
+        self.address += "" if port is None else f" port={port}"
+
+    def call(self, program, *arguments):
+        command = [*self.as_user, str(self.binaries / program), *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+    def control(self, *arguments):
+        self.call("pg_ctl", "-D", str(self.data), "-w", *arguments)
+
+    def create(self):
+        try:
+            self.call("initdb", "-D", str(self.data), "-A", "trust", "-U", "msgid", "--no-sync")
+        except (OSError, subprocess.CalledProcessError) as error:
+            shutil.rmtree(self.folder)
+            pytest.skip(f"PostgreSQL cannot be started: {getattr(error, 'stderr', error)}")
+
+    def start(self):
+        listens = "''" if self.port is None else f"127.0.0.1 -c port={self.port}"
+        options = f"-c listen_addresses={listens} -c unix_socket_directories={self.folder} -c fsync=off"
+        self.control("-o", options, "-l", str(self.folder / "log"), "start")
+
+    def remove(self):
+        if (self.data / "postmaster.pid").exists():
+            self.control("-m", "immediate", "stop")
+        shutil.rmtree(self.folder)
+
+
 @contextmanager
 def running_postgres():
     """Start a real PostgreSQL server and return its connection string; skip the test if PostgreSQL is not installed."""
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    initdb = shutil.which("initdb") or next((str(place / "initdb") for place in places), None)
-    if initdb is None or sys.platform == "win32":
-        pytest.skip("no PostgreSQL server is installed")
-    # Not in pytest's folders: another user cannot read them, and the path of a socket has at most 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="msgid-"))
-    binaries, data = Path(initdb).parent, folder / "data"
-    as_user = []
-    if os.geteuid() == 0:  # the server does not run as root
-        as_user = ["runuser", "-u", "postgres", "--"]
-        shutil.chown(folder, "postgres")
-
-    def call(program, *arguments):
-        subprocess.run([*as_user, str(binaries / program), *arguments], check=True, capture_output=True, cwd=folder)
-
+    server = PostgresServer()
+    server.create()
+    server.start()
     try:
-        call("initdb", "-D", str(data), "-A", "trust", "-U", "msgid", "--no-sync")
-    except (OSError, subprocess.CalledProcessError) as error:
-        shutil.rmtree(folder)
-        pytest.skip(f"PostgreSQL cannot be started: {getattr(error, 'stderr', error)}")
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-    call("pg_ctl", "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), "start")
-    try:
-        yield f"host={folder} user=msgid dbname=postgres"
+        yield server.address
     finally:
-        call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(folder)
+        server.remove()
+
+
+@contextmanager
+def running_pair():
+    """Start a PostgreSQL server and a standby that streams from it; return both."""
+    with socket.socket() as first, socket.socket() as second:
+        for one in (first, second):
+            one.bind(("127.0.0.1", 0))
+        servers = [PostgresServer(one.getsockname()[1]) for one in (first, second)]
+    primary, standby = servers
+    primary.create()
+    try:
+        primary.start()
+        copy = ["-R", "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-p", str(primary.port), "-U", "msgid"]
+        standby.call("pg_basebackup", "-D", str(standby.data), *copy)
+        standby.start()
+        yield primary, standby
+    finally:
+        for server in servers:
+            server.remove()
 
 
 @contextmanager
@@ -74,9 +122,9 @@ server_fast_close = 1
     with open(folder / "log", "wb") as log:
         pool = subprocess.Popen([program, *as_user, str(folder / "pool.ini")], stdout=log, stderr=log)
     try:
-        socket = folder / ".s.PGSQL.6432"
+        path = folder / ".s.PGSQL.6432"
         end = time.monotonic() + 30
-        while not socket.exists():
+        while not path.exists():
             if pool.poll() is not None or time.monotonic() > end:
                 raise OSError((folder / "log").read_text())
             time.sleep(0.01)
