@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -45,6 +46,11 @@ class Grouped(click.Command):
     def __init__(self, *args: Any, groups: Mapping[str, Collection[str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.groups = groups
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the command line as it is typed, for the title of its report."""
+        ctx.meta["typed"] = shlex.join([*ctx.command_path.split(), *args])
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options below the titles of their groups."""

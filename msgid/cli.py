@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -264,6 +264,9 @@ class AuditOutput(NamedTuple):
 
     def finish(self, found: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
+        at = datetime.now(timezone.utc).isoformat(sep=" ", timespec="seconds")
+        typed = click.get_current_context().meta["typed"]
+        getattr(found, "local", found).title = f"{typed}, {at}, msgid {library.__version__}"
         click.echo(found.to_json() if self.as_json else found)
         try:
             if self.report:

@@ -4,10 +4,11 @@
 >>> from msgid.audit import audit_table
 >>> table = pa.table({"topic": ["a"] * 3, "partition": [0] * 3, "offset": [4, 5, 9]})
 >>> print(audit_table(table))  # doctest: +ELLIPSIS
-1 error, 0 warnings, 0 infos in 3 rows
+3 messages lost in 3 rows
+read again: kafka:kafka/a/0 6 to 8
+not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
 severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
-not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
 
 `audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
 were sent and did not land, and `digest` lets it read only the blocks that differ. All need PyArrow and NumPy.

@@ -83,10 +83,11 @@ def compare(
     >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
     >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
     >>> print(compare(sent, landed))
-    1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
+    1 message lost in 3 rows, compared with 4 sent
+    read again: kafka:kafka/orders/0 6
+    not checked: changed_messages (without content on both sides)
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6
-    not checked: changed_messages (without content on both sides)
     >>> compare(["0156F7E71C361B21BC024CCDBE00000007"], ["0156f7e71c361b21bc024ccdbe00000007"]).findings
     []
     """

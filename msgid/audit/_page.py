@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from datetime import datetime
 from functools import cache
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
+
+from msgid.audit.report import lost_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,16 +28,17 @@ _LONGEST: Final = 100
 _MOST_BYTES: Final = 300
 _NARROWEST: Final = 0.4
 """Width in percent of the narrowest gap, so that a single lost message is visible."""
+_HEADING: Final = "Audit of message IDs"
 _NUMBER: Final = ' class="number"'
 _TABLES: Final = (
     ("findings", "All findings", "The most severe first"),
-    ("differences", "Messages", "Messages in which the two sides differ"),
+    ("lost", "Lost ranges", "Ranges of offsets that were sent and did not land"),
+    ("differences", "Messages", "Other messages in which the two sides differ"),
     ("gaps", "Gaps", "Ranges of missing offsets and sequence numbers, largest first"),
     ("logs", "Logs", "Logs, those with most faults first"),
     ("generators", "Generators", "Runs of generators, those with most missing numbers first"),
     ("nodes", "Nodes", "Nodes, those with most generators at the same time first"),
     ("kinds", "Kinds", "Rows by kind and origin of their ID"),
-    ("not_checked", "Not checked", "Checks that were not made, and the reasons"),
 )
 
 
@@ -47,7 +51,8 @@ def _asset(name: str) -> str:
 def page(report: Any) -> str:
     """Return a `msgid.audit.Report` as one HTML page."""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Audit of message IDs</title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
+        f"{escape(report.title or _HEADING)}</title>"
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
         f'</head><body class="msgid-audit-page">{fragment(report)}<script>{_asset("page.js")}</script></body></html>\n'
@@ -63,14 +68,21 @@ def fragment(report: Any) -> str:
     ]
     notes = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
     shown = f"<h2>What the table cannot show</h2><ul>{notes}</ul>" if notes else ""
-    tables = "".join(_table(getattr(report, name), name, *texts) for name, *texts in _TABLES)
-    line = report.completeness
-    complete = f"<p>{line[:1].upper()}{line[1:]}.</p>" if line else ""
+    lists = {**vars(report), **_messages(report)}
+    tables = "".join(_table(lists[name], name, *texts) for name, *texts in _TABLES)
+    verdict = "".join(f"<p>{escape(f'{line[:1].upper()}{line[1:]}')}.</p>" for line in report.verdict)
+    title = f"<p><small>{escape(report.title)}</small></p>" if report.title else ""
     return (
-        f'<style>{_asset("page.css")}</style><main class="msgid-audit"><h1>Audit of message IDs</h1>'
-        f"<p>{report.summary}</p>"
-        f"{complete}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"
+        f'<style>{_asset("page.css")}</style><main class="msgid-audit"><h1>{_HEADING}</h1>{title}'
+        f"{verdict}<p><small>All times are in UTC.</small></p>{''.join(charts)}{shown}{tables}</main>"
     )
+
+
+def _messages(report: Any) -> dict[str, list[Any]]:
+    """Return the lost ranges of a comparison, and its other messages."""
+    lost = [] if report.sent is None else lost_ranges(report)
+    others = [one for one in report.differences if not lost or one.fault != "lost" or one.offset is None]
+    return {"lost": lost, "differences": others}
 
 
 def _section(title: str, name: str, chart: str) -> str:
@@ -134,14 +146,14 @@ def moment(at: datetime | None) -> str:
 
 
 def bars(findings: list[Finding]) -> str:
-    """Return one bar per finding, whose length is in proportion to its count."""
+    """Return one bar per finding, whose length grows with the logarithm of its count: 3 is seen beside 75,777."""
     shown = findings[:MAX_BARS]
     if not shown:
         return "<p>The audit found nothing.</p>"
-    largest = max(finding.count for finding in shown)
+    largest = math.log1p(max(finding.count for finding in shown))
     items = []
     for finding in shown:
-        width = max(100 * finding.count / largest, _NARROWEST)
+        width = max(100 * math.log1p(finding.count) / largest, _NARROWEST)
         label = f"{finding.severity}: {finding.check} of {finding.scope}, {finding.count:,}"
         items.append(
             f'<li class="bar"><span class="name"><b class="{finding.severity}">{finding.severity}</b> '
@@ -153,7 +165,7 @@ def bars(findings: list[Finding]) -> str:
         )
     more = len(findings) - len(shown)
     tail = f"<p>{more:,} more findings are in the table.</p>" if more else ""
-    note = "<p><small>The most severe first. Bars are in proportion to the counts.</small></p>"
+    note = "<p><small>The most severe first. Bars grow with the logarithm of the counts.</small></p>"
     return f'{note}<ul class="bars">{"".join(items)}</ul>{tail}'
 
 

@@ -59,11 +59,12 @@ def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
     >>> import pyarrow as pa
     >>> report = audit_table(pa.table({"offset": [0, 1, 2, 6, 7, 7]}), id=None, offset="offset")
     >>> print(report)  # doctest: +ELLIPSIS
-    2 errors, 0 warnings, 0 infos in 6 rows
+    3 messages lost, 1 duplicated in 6 rows
+    read again: log 3 to 5
+    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     severity  check               scope  count  example
     error     missing_offsets     log        3  3 to 5
     error     duplicate_messages  log        1  offset 7
-    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     >>> report.gaps
     [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
     """

@@ -86,7 +86,19 @@ _VALUES: Final = {
 _CUT: Final = {"gaps": "missing ranges", "logs": "logs", "generators": "runs of generators", "nodes": "nodes"}
 """The lists that may be cut, and their rows in words."""
 _NAMED: Final = 3
-"""The most checks of one reason that a printed report names."""
+"""The most checks of one reason, and the most ranges to read again, that a report names in a line."""
+_WORDS: Final = {
+    "lost_messages": "message lost",
+    "missing_offsets": "message lost",
+    "changed_messages": "message changed",
+    "uncompared_messages": "message not compared",
+    "conflicting_messages": "message in conflict",
+    "duplicate_messages": "message duplicated",
+    "conflicting_ids": "ID in conflict",
+    "duplicate_ids": "ID repeated",
+    "malformed_ids": "value that is not an ID",
+}
+"""What one error of each check is."""
 
 
 _OF_TWO_SIDES: Final = (*FAULTS.values(), "duplicate_ids", "uncompared_messages")
@@ -133,14 +145,15 @@ class Report:
         complete_until: The moment before which all sent messages have landed; None if it is not known.
         unread: The values that rows lack, for `failure`.
         rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.
+        title: Names the report in JSON and on the page. The commands write their options, the time and the version.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
     >>> print(report)  # doctest: +ELLIPSIS
-    1 error, 0 warnings, 0 infos in 2 rows
+    1 ID repeated in 2 rows
+    not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     severity  check          scope  count  example
     error     duplicate_ids  table      1  0156F7E71C361B21BC024CCDBE00000007
-    not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     """
 
     rows: int
@@ -160,6 +173,7 @@ class Report:
     complete_until: datetime | None = None
     unread: list[Unread] = field(default_factory=list)
     rows_read: tuple[int, int] | None = None
+    title: str = ""
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -231,14 +245,27 @@ class Report:
         return None
 
     def __str__(self) -> str:
-        until = filter(None, [self.completeness])
         wrong = [f"malformed_ids: {_WRONG_COLUMN}" for one in self.findings if one.meaning == _WRONG_COLUMN]
-        return "\n".join((self.summary, *_laid_out(self.findings), *wrong, *until, *_unchecked_line(self.not_checked)))
+        return "\n".join((*self.verdict, *wrong, *_laid_out(self.findings)))
+
+    @property
+    def verdict(self) -> list[str]:
+        """The lines above the findings: the summary, what to read again, what is complete, and what was not checked."""
+        return [self.summary, *_read_again(self), *_complete(self.complete_until), *_unchecked_line(self.not_checked)]
 
     @property
     def summary(self) -> str:
-        """The number of findings and rows in one line."""
-        counts = [f"{n:,} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts().items()]
+        """The errors in messages, the numbers of other findings, and of rows, in one line."""
+        errors = Counter[str]()
+        for finding in self.findings:
+            if finding.severity == "error":
+                errors[_WORDS[finding.check]] += finding.count
+        parts, last = [] if errors else ["no errors"], ""
+        for words, number in errors.items():
+            noun, _, state = words.partition(" ")
+            parts.append(f"{number:,} {state}" if noun == last else f"{_of(number, noun)} {state}")
+            last = noun
+        parts += [_of(n, severity) for severity, n in self.counts().items() if n and severity != "error"]
         lacking = {
             _VALUES["offset"]: self.unplaced,
             _VALUES["timestamp"]: self.untimed,
@@ -247,7 +274,7 @@ class Report:
         asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
         sent = "" if self.sent is None else f", compared with {self.sent:,} sent"
-        return f"{', '.join(counts)} in {self.rows:,} row{'' if self.rows == 1 else 's'}{aside}{sent}"
+        return f"{', '.join(parts)} in {_of(self.rows, 'row')}{aside}{sent}"
 
     def __repr__(self) -> str:
         return f"<Report: {self.summary}>"
@@ -255,7 +282,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
         listed = {name: [_plain(row) for row in getattr(self, name)] for name in _LISTS}
-        numbers = {name: getattr(self, name) for name in ("rows", "unplaced", "untimed", "unlanded", "sent")}
+        named = ("title", "summary", "rows", "unplaced", "untimed", "unlanded", "sent")
+        numbers = {name: getattr(self, name) for name in named}
         until = None if self.complete_until is None else self.complete_until.isoformat()
         return {**numbers, "complete_until": until, **listed, "notes": self.notes}
 
@@ -300,12 +328,6 @@ class Report:
         from msgid.audit._page import fragment
 
         return fragment(self)
-
-    @property
-    def completeness(self) -> str | None:
-        """The time up to which the table is complete, as a line; None if it is not known."""
-        until = self.complete_until
-        return None if until is None else f"complete: each message before {until.isoformat()} has landed"
 
 
 def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # it is immutable
@@ -535,6 +557,36 @@ def _shown(text: str) -> str:
     """Return text for a line of a terminal: text with control characters or spaces around it is quoted, and cut."""
     shown = text if text.isprintable() and text == text.strip() else ascii(text)
     return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
+
+
+def _of(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def lost_ranges(report: Report) -> list[Gap]:
+    """Return the ranges of lost offsets: the gaps of a table, or the neighboring lost messages of a comparison."""
+    if report.sent is None:
+        is_lost = any(one.check == "missing_offsets" and one.severity == "error" for one in report.findings)
+        return [gap for gap in report.gaps if gap.kind == "offset"] if is_lost else []
+    ranges: list[Gap] = []
+    for fault, scope, offset, _ in report.differences:
+        if fault == "lost" and offset is not None:
+            joins = bool(ranges) and ranges[-1].scope == scope and ranges[-1].last + 1 == offset
+            first = ranges.pop().first if joins else offset
+            ranges.append(Gap("offset", scope, first, offset, offset - first + 1))
+    return ranges
+
+
+def _read_again(report: Report) -> list[str]:
+    """Return the ranges of lost offsets as at most one line."""
+    ranges = lost_ranges(report)
+    named = [f"{_shown(scope)} {first}{f' to {last}' if last > first else ''}" for _, scope, first, last, _ in ranges]
+    more = [f"and {_of(len(named) - _NAMED, 'other range')}"] if len(named) > _NAMED else []
+    return [f"read again: {', '.join((*named[:_NAMED], *more))}"] if named else []
+
+
+def _complete(until: datetime | None) -> list[str]:
+    return [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
 
 
 def _unchecked_line(not_checked: list[NotChecked]) -> list[str]:

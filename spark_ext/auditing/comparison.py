@@ -92,10 +92,11 @@ def compare(
     >>> sent = spark.createDataFrame([("orders", 0, n) for n in range(5, 9)], ["topic", "partition", "offset"])
     >>> report = compare(sent, sent.where("offset <> 6"))
     >>> print(report)
-    1 error, 0 warnings, 0 infos in 3 rows, compared with 4 sent
+    1 message lost in 3 rows, compared with 4 sent
+    read again: kafka:kafka/orders/0 6
+    not checked: changed_messages (without content on both sides)
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6
-    not checked: changed_messages (without content on both sides)
     >>> report.differences.show()
     +-----+--------------------+------+----+
     |fault|               scope|offset|  id|

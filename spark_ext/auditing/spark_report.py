@@ -58,10 +58,10 @@ class AuditReport:
     >>> df = spark.createDataFrame([("0156F7E71C361B21BC024CCDBE00000007",)] * 2, ["id"])
     >>> report = audit(df)
     >>> print(report)  # doctest: +ELLIPSIS
-    1 error, 0 warnings, 0 infos in 2 rows
+    1 ID repeated in 2 rows
+    not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     severity  check          scope  count  example
     error     duplicate_ids  table      1  0156F7E71C361B21BC024CCDBE00000007
-    not checked: missing_offsets and 4 others (without offsets); conflicting_ids (without content); ...
     >>> report.generators.select("node", "pid", "run", "ids").show()
     +-----------------+----+---+---+
     |             node| pid|run|ids|

@@ -92,11 +92,12 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     >>> rows = [("orders", offset) for offset in (0, 1, 2, 6, 7, 7)]
     >>> report = audit(spark.createDataFrame(rows, ["source", "offset"]))
     >>> print(report)  # doctest: +ELLIPSIS
-    2 errors, 0 warnings, 0 infos in 6 rows
+    3 messages lost, 1 duplicated in 6 rows
+    read again: orders 3 to 5
+    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     severity  check               scope   count  example
     error     missing_offsets     orders      3  3 to 5
     error     duplicate_messages  orders      1  offset 7
-    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     >>> report.gaps.show()
     +------+------+-----+----+-----+
     |  kind| scope|first|last|count|

@@ -365,7 +365,7 @@ def test_command_audits_the_outputs_of_jobs_without_options(spark, tmp_path):
     done = run("audit", tmp_path / "out", "--fail-on", "error", "--report", page)
     assert done.exit_code == 3
     assert "audit failed: 1 finding of severity error: 1 duplicate_ids in table" in done.output
-    assert [line.split()[1] for line in done.output.splitlines()[2:5]] == [
+    assert [line.split()[1] for line in done.output.splitlines()[3:6]] == [
         "duplicate_ids", "missing_sequences", "malformed_ids",
     ]  # fmt: skip
     assert page.read_text().startswith("<!doctype html>")

@@ -122,7 +122,7 @@ def test_command_compares_tables(spark, tmp_path):
     call = ["audit", f"{tmp_path}/landed.parquet", "--sent", f"{tmp_path}/acked.txt", "--fail-on", "error"]
     result = CliRunner().invoke(command, call)
     assert result.exit_code == 3, result.output
-    found, complete, not_checked = result.stdout.splitlines()[-3:]
+    complete, not_checked, _, found = result.stdout.splitlines()[-4:]
     assert found.split() == ["error", "lost_messages", "table", "1", ids[0]]
     assert complete == f"complete: each message before {msgid.parse(ids[0]).time.isoformat()} has landed"
     assert not_checked.startswith("not checked: ")
