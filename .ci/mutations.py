@@ -212,7 +212,7 @@ MUTATIONS = [
         ("the first row of a lost message gives its time", "msgid/audit/_compare.py",
          "least = np.minimum.reduceat(np.where(known & ~landed, times, NEVER)[rows], first)",
          "least = np.where(known & ~landed, times, NEVER)[rows][first]"),
-        ("a content of one side alone is not a change", "msgid/audit/_comparing.py",
+        ("a content of one side alone is not a change", "msgid/audit/_compare.py",
          "is_one_side = (held == 0) | (held ==", "is_one_side = (held == 0) & (held =="),
         ("NULL does not keep its place in a hash", "msgid/audit/_digest_tables.py", 'pa.scalar(b"-", binary)', 'pa.scalar(b"", binary)'),
         tests=("tests/unit/audit",),

@@ -33,8 +33,6 @@ from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uu
 from msgid.ids.bulk import parse_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from msgid.ids.bulk import IdColumns
@@ -77,7 +75,6 @@ class Ids:
     """
 
     def __init__(self, column: pa.ChunkedArray, name: str = "id") -> None:
-
         from msgid.audit._columns import _factorized, _is_text
 
         kind = column.type
@@ -239,8 +236,8 @@ def id_facts(
     landed: tuple[NDArray[np.int64], NDArray[np.bool_]] | None,
     parents: Ids | None,
     not_before: int | None,
-) -> Facts:
-    """Return the kinds of the IDs of a table, and the findings about single IDs."""
+) -> list[Facts]:
+    """Return the kinds of the IDs of a table, and the findings about single IDs: of version 1, and of other values."""
     a, b, _ = ids.keys
     rows = np.flatnonzero(ids.is_v1)
     found = repeats((a[rows], b[rows]), None if content is None else content[rows])
@@ -262,7 +259,7 @@ def id_facts(
         (Counted(check, TABLE, count, text=ids.first_text(wrong)) for check, count, wrong in faults),
         kinds=[(layout.KIND_V1, str(origin), int(n)) for origin, n in zip(origins, counts, strict=True)],
     )
-    return joined_ids([v1, value_facts(_values(ids, content, near))])
+    return [v1, value_facts(_values(ids, content, near))]
 
 
 def _values(
@@ -305,20 +302,6 @@ def value_facts(values: Values) -> Facts:
         counted("v0_month_wrap", values.rows, _wrapped(values)),
     ]
     return part_of(found, kinds=[(*key, n) for key, n in kinds.items() if n])
-
-
-def joined_ids(parts: Iterable[Facts]) -> Facts:
-    """Return the facts of the IDs of a table from those of its parts, which have different IDs."""
-    kinds: Counter[tuple[str, str | None]] = Counter()
-    found: dict[str, Counted] = {}
-    for part in parts:
-        for kind, origin, n in part.kinds:
-            kinds[kind, origin] += n
-        for one in part.found:
-            before = found.get(one.check, one._replace(count=0))
-            text = min((text for text in (before.text, one.text) if text is not None), default=None)
-            found[one.check] = one._replace(count=before.count + one.count, text=text)
-    return part_of(found.values(), kinds=[(*key, n) for key, n in kinds.items()])
 
 
 def _wrapped(values: Values) -> NDArray[np.bool_]:

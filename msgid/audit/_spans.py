@@ -113,7 +113,6 @@ class Gaps:
     """
 
     def __init__(self, most: int, shortest: int = 1) -> None:
-
         self._most, self._shortest = most, shortest
         self.holes: dict[int, int] = {}
         self.scope = self.first = self.last = np.zeros(0, np.int64)

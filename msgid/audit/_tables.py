@@ -224,7 +224,7 @@ def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
     untimed, unlanded = (0 if times is None else int((~times[1]).sum()) for times in (timestamp, landed))
     parts = [NOTHING._replace(rows=rows.number, untimed=untimed, unlanded=unlanded, columns=columns.given)]
     if ids is not None:
-        parts.append(id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, rules.earliest))
+        parts += id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, rules.earliest)
         parts.append(generator_facts(ids, rules))
     if rows.places is not None:
         log, names, offset, valid = rows.places

@@ -5,10 +5,11 @@ NumPy and Spark compute the same facts in different ways. `msgid.audit.report` m
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
+from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -184,32 +185,49 @@ def part_of(counted: Iterable[Counted], lengths: dict[str, int] | None = None, *
 
 
 def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
-    """Return the facts of a table whose scopes are each in one of some parts; the parts merge in any order.
+    """Return the facts of a table from those of its parts, which merge in any order.
 
-    The lists are cut to their limits, the largest first; the totals count everything.
+    A log, a node and an ID are in one part. Counts of the whole table are in several, and are added. The lists are cut
+    to their limits, the largest first; the totals count everything.
 
     Args:
         parts: At least one part.
         max_gaps: Number of ranges to list.
     """
     totals: dict[str, tuple[int, int]] = {}
+    kinds: Counter[tuple[str, str | None]] = Counter()
+    found: dict[tuple[str, str], Counted] = {}
     for part in parts:
         for check, (count, scopes) in part.totals.items():
             count_before, scopes_before = totals.get(check, (0, 0))
             totals[check] = count_before + count, scopes_before + scopes
-    joined: dict[str, Any] = {}
-    for name, order in _ORDERS.items():
-        rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
+        for kind, origin, n in part.kinds:
+            kinds[kind, origin] += n
+        for one in part.found:
+            before = found.get((one.check, one.scope))
+            found[one.check, one.scope] = one if before is None else _added(one, before)
+    for check, scope in found:
+        if scope == TABLE:
+            totals[check] = totals[check][0], 1
+    joined: dict[str, Any] = {"kinds": sorted(((*key, n) for key, n in kinds.items()), key=_ORDERS["kinds"])}
+    for name in ("gaps", "logs", "generators", "nodes"):
+        rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=_ORDERS[name])
         joined[name] = rows[: max_gaps if name == "gaps" else MAX_ROWS]
     for name in ("rows", "unplaced", "untimed", "unlanded", "holes"):
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
-        found=largest(chain.from_iterable(part.found for part in parts)),
+        found=largest(found.values()),
         totals=totals,
         columns={name: given for part in parts for name, given in part.columns.items()},
         lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
         **joined,
     )
+
+
+def _added(one: Counted, other: Counted) -> Counted:
+    """Return two counts of one check and scope as one; the example is the text that sorts first."""
+    text = min((text for text in (one.text, other.text) if text is not None), default=None)
+    return one._replace(count=one.count + other.count, text=text)
 
 
 def largest(counts: Iterable[Counted]) -> list[Counted]:

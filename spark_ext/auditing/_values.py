@@ -1,22 +1,27 @@
-"""The values that an audit compares, as columns of one type each: offsets, logs, contents and IDs."""
+"""The values that an audit compares, as columns of one type each, and the sizes up to which the driver takes them."""
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, StructField
 
 from msgid import layout
+from msgid._known_tables import Columns
 from msgid.audit._columns import LOG
+from msgid.audit._sides import Side
 from msgid.audit.definitions import PRINTABLE
 from msgid.audit.facts import merged
 from spark_ext._private import is_classic
 from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
@@ -24,9 +29,28 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from msgid._known_tables import Columns
     from msgid.audit._options import Rules
     from msgid.audit.facts import Facts
+
+
+_LONGEST: Final = 256
+"""Bytes of the longest ID or log name that is collected. A table with a longer one is audited on Spark alone."""
+_TEXTS: Final = ("id", "parent", "source")
+_LONG: Final = "is_long"
+
+
+class Sizes(NamedTuple):
+    """The sizes up to which an audit takes the simpler way.
+
+    Attributes:
+        table: Rows of a table that the driver collects, and audits as in Python.
+        driver: Rows of a summary whose facts the driver makes.
+        task: Rows of a summary whose facts a task makes; a node or a log with more is one task.
+    """
+
+    table: int = 50_000
+    driver: int = 100_000
+    task: int = 250_000
 
 
 def text_of_ids(value: Column) -> Column:
@@ -82,16 +106,29 @@ def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
     return [fingerprint_of(values).alias("content")]
 
 
-def in_tasks(rows: DataFrame, key: str, tasks: int, facts_of: Callable[[pa.Table], Facts], rules: Rules) -> Facts:
-    """Return the facts of some rows, made in tasks of whole keys, and merged on the driver."""
+def facts_in(
+    rows: DataFrame, key: str, facts_of: Callable[[pa.Table], Facts], rules: Rules, sizes: Sizes
+) -> list[Facts]:
+    """Return the facts of the rows of a summary: of few on the driver, else in tasks of whole keys.
+
+    Args:
+        rows: The rows.
+        key: The column whose values are each in one task.
+        facts_of: Returns the facts of some rows.
+        rules: The rules of the audit.
+        sizes: The sizes of the driver and of a task.
+    """
 
     def pickled(table: pa.Table) -> pa.Table:
-
         return pa.table({"facts": [pickle.dumps(merged([facts_of(table)], rules.max_gaps))]})
 
-    task = F.pmod(F.hash(key), F.lit(tasks))
+    table = rows.limit(sizes.driver + 1).toArrow()
+    if table.num_rows <= sizes.driver:
+        return [facts_of(table)]
+    rows = keep(rows)
+    task = F.pmod(F.hash(key), F.lit(rows.count() // sizes.task + 1))
     parts = rows.groupBy(task).applyInArrow(shipped(pickled), "facts binary").collect()
-    return merged([pickle.loads(part["facts"]) for part in parts], rules.max_gaps)
+    return [pickle.loads(part["facts"]) for part in parts]
 
 
 def keep(df: DataFrame) -> DataFrame:
@@ -106,3 +143,43 @@ def keep(df: DataFrame) -> DataFrame:
     else:
         has_folder = spark.conf.get("spark.checkpoint.dir", None) is not None
     return df.checkpoint() if has_folder else df.localCheckpoint()
+
+
+# --- A table of few rows, on the driver ---
+
+
+def collected(df: DataFrame, columns: Columns, sizes: Sizes) -> Side | None:
+    """Return the rows with one column per role, or None if they are too many or too long."""
+    values = _values(df, columns)
+    texts = [F.col(name) for name in values if name in _TEXTS]
+    is_long = reduce(or_, (F.coalesce(F.octet_length(text) > _LONGEST, F.lit(False)) for text in texts), F.lit(False))
+    rows = df.select(*(value.alias(name) for name, value in values.items()))
+    # take() reads as few partitions as it needs; a result as Arrow would need all.
+    rows = rows.select(*(F.when(~is_long, F.col(name)).alias(name) for name in values), is_long.alias(_LONG))
+    held = rows.take(sizes.table + 1)
+    if len(held) > sizes.table or any(row[_LONG] for row in held):
+        return None
+    types = {"offset": pa.int64(), "timestamp": pa.timestamp("us"), "landed": pa.timestamp("us")}
+    binary = {field.name for field in rows.schema if isinstance(field.dataType, BinaryType)}
+    columns_of = list(zip(*held, strict=True)) if held else [()] * len(values)
+    arrays = {}
+    for name, column in zip(values, columns_of, strict=False):
+        if name in binary:
+            arrays[name] = pa.array([None if value is None else bytes(value) for value in column], pa.binary())
+        else:
+            arrays[name] = pa.array(column, types.get(name, pa.string()))
+    roles = {name: (name,) if name in ("source", "content") else name for name in arrays}
+    return Side(pa.table(arrays), Columns(**{"id": None, **roles}))  # type: ignore[arg-type]
+
+
+def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
+    """Return the values that are compared, by their role."""
+    held = (("id", columns.id), ("parent", columns.parent))
+    values = {name: F.col(quoted_name(column)) for name, column in held if column}
+    if columns.offset is not None:
+        values["source"], values["offset"] = placed_columns(df, columns)
+    for role, name in (("timestamp", columns.timestamp), ("landed", columns.landed)):
+        if name is not None:
+            values[role] = micros_column(df, name)
+    content = content_columns(df, columns)
+    return values | ({"content": content[0]} if content else {})

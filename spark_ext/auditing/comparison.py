@@ -9,22 +9,28 @@ from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, S
 
 from msgid._validate import integer
 from msgid.audit._compare import (
+    CHANGED,
+    DUPLICATE,
+    EXTRA,
+    LOST,
+    NAMES,
+    Group,
+    SideCounts,
     check_contents,
     check_numbers,
     is_by_position,
     report_of_blocks,
+    report_of_groups,
     report_of_sides,
     unchecked,
-)
-from msgid.audit._comparing import CHANGED, DUPLICATE, EXTRA, LOST, NAMES, Group, SideCounts, report_of_groups
+)  # fmt: skip
 from msgid.audit._digest_tables import COLUMNS, merge_digests
 from msgid.audit._options import columns_in
-from msgid.audit._sides import Side, names_in_sent
+from msgid.audit._sides import names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Difference
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._small_table import collected, roles_of
-from spark_ext.auditing._values import content_columns, keep, placed_columns
+from spark_ext.auditing._values import Sizes, collected, content_columns, keep, placed_columns
 from spark_ext.auditing.digests import rows_in_blocks
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import time_column
@@ -111,7 +117,7 @@ def compare(
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
-        return AuditReport(table.sparkSession, _report(there, here, most))
+        return AuditReport(table.sparkSession, report_of(there, here, most, Sizes()))
     for df in digests:
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
@@ -119,8 +125,8 @@ def compare(
     queued, landed = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
     def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
-        sides = [(rows_in_blocks(df, names, blocks), names) for df, names in (there, here)]
-        report = _report(sides[0], sides[1], most)
+        rows = [(rows_in_blocks(df, names, blocks), names) for df, names in (there, here)]
+        report = report_of(rows[0], rows[1], most, Sizes())
         return report, (report.sent or 0, report.rows)
 
     return AuditReport(table.sparkSession, report_of_blocks(queued, landed, compared))
@@ -136,7 +142,8 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame
         raise ValueError(f"cannot compare {which}: {error}") from None
 
 
-def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], most: int) -> Report:
+def report_of(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], most: int, sizes: Sizes) -> Report:
+    """Return the report of two sides that lists at most some messages; small sides are compared on the driver."""
     by_position = is_by_position(sent[1], table[1])
     if not (sent[1].content and table[1].content):
         sent, table = ((df, columns._replace(content=())) for df, columns in (sent, table))
@@ -145,7 +152,7 @@ def _report(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], m
         kinds = ([_kind_of(df, name) for name in columns.content] for df, columns in (sent, table))
         for pair in zip(*kinds, strict=True):
             check_contents(*pair)
-    small = [_collected(*side) for side in (sent, table)]
+    small = [collected(*side, sizes) for side in (sent, table)]
     if small[0] is not None and small[1] is not None:
         return report_of_sides(small[0], small[1], most)
     with_ids = sent[1].id is not None and table[1].id is not None
@@ -173,12 +180,6 @@ def _kind_of(df: DataFrame, name: str) -> str:
     type = df.schema[name].dataType
     kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
     return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
-
-
-def _collected(df: DataFrame, columns: Columns) -> Side | None:
-    """Return a side of few rows in memory; None if it has more."""
-    table = collected(df, columns)
-    return None if table is None else Side(table, roles_of(table, columns))
 
 
 def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:

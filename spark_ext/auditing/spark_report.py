@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgid.audit.facts import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -12,25 +14,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Finding
     from msgid.audit.report import Report
 
-_SCHEMAS: Final = {
-    "findings": "check string, severity string, scope string, count bigint, example string, meaning string",
-    "differences": "fault string, scope string, offset bigint, id string",
-    "not_checked": "check string, reason string",
-    "gaps": "kind string, scope string, first bigint, last bigint, count bigint",
-    "logs": (
-        "source string, rows bigint, first_offset bigint, last_offset bigint, first_time timestamp, "
-        "last_time timestamp, missing bigint, duplicates bigint, conflicts bigint, late bigint"
-    ),
-    "generators": (
-        "node string, pid int, run bigint, ids bigint, first_time timestamp, last_time timestamp, "
-        "first_sequence bigint, last_sequence bigint, missing bigint"
-    ),
-    "nodes": "node string, origin string, generators bigint, shared string",
-    "kinds": "kind string, origin string, rows bigint",
-}
+_ROWS: Final[dict[str, Any]] = {
+    "findings": Finding, "differences": Difference, "not_checked": NotChecked, "gaps": Gap, "logs": LogRow,
+    "generators": GeneratorRow, "nodes": NodeRow, "kinds": KindRow,
+}  # fmt: skip
+"""The rows of each list."""
+_TEXTS: Final = {
+    "check", "severity", "scope", "example", "meaning", "fault", "id", "reason", "kind", "source", "node", "origin",
+    "shared",
+}  # fmt: skip
+"""The fields that are text; ``first_time`` and ``last_time`` are times, and the others numbers."""
+
+
+def _field(name: str) -> str:
+    kind = "string" if name in _TEXTS else "timestamp" if name.endswith("_time") else "bigint"
+    return f"{name} {kind}"
 
 
 class _Frame:
@@ -43,7 +43,7 @@ class _Frame:
         if report is None:
             raise AttributeError(self._name)
         rows: list[Any] = [tuple(row) for row in getattr(report.local, self._name)]
-        return report._spark.createDataFrame(rows, _SCHEMAS[self._name])
+        return report._spark.createDataFrame(rows, ", ".join(map(_field, _ROWS[self._name]._fields)))
 
 
 class AuditReport:

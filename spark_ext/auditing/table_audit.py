@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -15,17 +16,15 @@ from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
 from msgid.audit._columns import check_joined, checked_columns, named_by_error
 from msgid.audit._options import columns_in, rules_in
+from msgid.audit._tables import facts_of_rows, rows_of
 from msgid.audit.definitions import COUNTED
 from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
-from spark_ext.auditing._generators import generator_facts
-from spark_ext.auditing._id_facts import id_facts, orphans, parents_of
-from spark_ext.auditing._log_blocks import log_facts
-from spark_ext.auditing._small_table import small_facts
-from spark_ext.auditing._values import keep, text_of_ids
+from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans, parents_of
+from spark_ext.auditing._values import Sizes, collected, keep, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import (
     counter_words,
@@ -36,7 +35,7 @@ from spark_ext.auditing.summaries import (
     position_words,
     unread_times,
     with_fields,
-)
+)  # fmt: skip
 from spark_ext.columns._expressions import has_slash, quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
 
@@ -108,12 +107,19 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     check_dataframe(df, other="msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: audit the table that it writes")
+    return audit_of(df, options, Sizes())
+
+
+def audit_of(df: DataFrame, options: Mapping[str, Any], sizes: Sizes) -> AuditReport:
+    """Return the report of a table; the sizes decide what the driver does by itself."""
     named, rules = columns_in("audit", options, is_audit=True), rules_in(options)
     df, columns = audited(df, named)
     check_workers(df.sparkSession)
-    facts = small_facts(df, columns, rules)
-    if facts is None:
-        facts = facts_of(df, columns, rules)
+    side = collected(df, columns, sizes)
+    if side is None:
+        facts = facts_of(df, columns, rules, sizes)
+    else:
+        facts = facts_of_rows(rows_of(*side), columns, rules)
     check_milliseconds(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 
@@ -155,37 +161,38 @@ def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
         check_unit("`timestamp`", int(last * 1_000), 1_000)
 
 
-def facts_of(df: DataFrame, columns: Columns, rules: Rules) -> Facts:
+def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Facts:
     """Return the facts of a large table.
 
     Args:
         df: The rows.
         columns: Their columns.
         rules: The rules of the audit.
+        sizes: The sizes of the driver and of a task.
     """
 
     def of_ids() -> tuple[int, list[Facts]]:
         """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
         ids = keep(with_fields(id_words(id_summary(df, columns, rules.earliest))))
-        own = id_facts(ids, df, columns)
-        parts = [own]
-        origins = {origin for kind, origin, _ in own.kinds if kind == layout.KIND_V1}
+        parts = id_facts(ids, df, columns, rules, sizes)
+        kinds = list(chain.from_iterable(part.kinds for part in parts))
+        origins = {origin for kind, origin, _ in kinds if kind == layout.KIND_V1}
         foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
         foreign = None if foreign is None or foreign.isEmpty() else foreign
         if columns.parent is not None:
             parts.append(part_of(orphans(ids, parents_of(df, columns), foreign)))
         if origins & set(COUNTED) or foreign is not None:
-            parts.append(generator_facts(counter_words(ids, foreign), rules))
+            parts += generator_facts(counter_words(ids, foreign), rules, sizes)
         if columns.offset is None and "position" in origins:
-            parts.append(log_facts(position_words(ids, foreign), columns, rules, df))
-        return sum(n for _, _, n in own.kinds), parts
+            parts += log_facts(position_words(ids, foreign), columns, rules, df, sizes)
+        return sum(n for _, _, n in kinds), parts
 
-    def of_logs() -> tuple[int, int, Facts]:
+    def of_logs() -> tuple[int, int, list[Facts]]:
         """Return the number of rows, of those in no log, and the facts of the logs."""
         placed = keep(log_summary(df, columns))
         total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
         (held,) = total.collect()
-        return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, rules, df)
+        return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, rules, df, sizes)
 
     # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
     parts: list[Facts] = []
@@ -199,7 +206,7 @@ def facts_of(df: DataFrame, columns: Columns, rules: Rules) -> Facts:
             rows, parts = of_ids()
     if logs is not None:
         rows, unplaced, of_positions = logs.result()
-        parts.append(of_positions)
+        parts += of_positions
     untimed, unlanded = unread_times(df, columns)
     own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
     return merged([*parts, own], rules.max_gaps)

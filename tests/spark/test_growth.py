@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import spark_ext as ids
 from msgid._known_tables import Columns
 from msgid.retention import RetentionPolicy
-from spark_ext.auditing._log_blocks import _blocks_of_words
+from spark_ext.auditing._reductions import _blocks_of_words
 from spark_ext.auditing.comparison import _differing, _messages
 from spark_ext.auditing.summaries import id_summary, id_words, log_summary
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from helpers.lives import KINDS, generator_of
 from helpers.queues import NAMES as DETAILS
 from helpers.queues import several
+from helpers.spark_sizes import SIZES
 from helpers.vector_files import redelivered
 
 import msgid
@@ -22,8 +23,8 @@ import msgid.audit
 import spark_ext
 from msgid import layout
 from msgid.audit import facts
-from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
 from spark_ext.auditing.summaries import id_summary, log_summary
+from spark_ext.auditing.table_audit import audit_of
 from spark_ext.cli import spark_ext as command
 
 pytestmark = pytest.mark.spark
@@ -44,15 +45,9 @@ def same(spark_report, local, parts=PARTS):
         assert getattr(spark_report.local, part) == getattr(local, part)
 
 
-def take(way, monkeypatch):
-    """Audit tables of any size in one way."""
-    if way != "driver":
-        monkeypatch.setattr(_small_table, "SMALL_ROWS", 0)
-    if way == "spread":
-        for module in (_generators, _id_facts, _log_blocks):
-            monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
-        monkeypatch.setattr(_generators, "TASK_ROWS", {"rows": 100})
-        monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 10, "messages": 100, "offsets": 50})
+def audit_in(way):
+    """Return `spark_ext.audit` with sizes at which a small table goes one way."""
+    return lambda df, **options: audit_of(df, options, SIZES[way])
 
 
 def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
@@ -81,10 +76,9 @@ SUMMARIES_OFTEN = [
 
 
 @pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.variants)])
-def way(request, monkeypatch):
-    """The ways of an audit: the rows on the driver, summaries on the driver, and Spark alone."""
-    take(request.param, monkeypatch)
-    return request.param
+def way(request):
+    """`spark_ext.audit` in each way: the rows on the driver, summaries on the driver, and Spark alone."""
+    return audit_in(request.param)
 
 
 @pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
@@ -93,7 +87,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     table = several((6, 7, 8, 13, 20, 41))[1]
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, PLACES, {}):
-        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.details
@@ -105,7 +99,7 @@ def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, 
     table = pa.table({"id": ids})
     report = msgid.audit.audit_table(table)
     assert {finding.check for finding in report.findings} > {"sequence_jump", "shared_node", "clock_backwards"}
-    same(spark_ext.audit(read(spark, table, tmp_path)), report)
+    same(way(read(spark, table, tmp_path)), report)
 
 
 @pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
@@ -121,9 +115,9 @@ def test_generators_whose_node_declares_another_origin_are_those_of_python(spark
     assert (len(report.generators), len(report.logs)) == (8, 1)
     assert {"missing_sequences", "orphan_ids", "missing_offsets"} <= {finding.check for finding in report.findings}
     df = read(spark, table, tmp_path)
-    same(spark_ext.audit(df, parent="parent"), report)
+    same(way(df, parent="parent"), report)
     only = table.slice(0, 4 * 2 * 55)
-    same(spark_ext.audit(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
+    same(way(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
 
 
 @pytest.mark.details
@@ -146,28 +140,26 @@ def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):
         {"holes": "compacted"},
     ):
         local = msgid.audit.audit_table(table, **names, **options)
-        report = spark_ext.audit(df, **names, **options)
+        report = way(df, **names, **options)
         same(report, local)
         assert report.local.not_checked == local.not_checked
         assert (local.findings == []) == (options.get("holes") == "compacted")
 
 
 @pytest.mark.variants
-def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path, monkeypatch):
+def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path):
     """As above for a table with more logs and generators than the driver holds."""
-    take("spread", monkeypatch)
     table = several((13,))[1]
-    same(spark_ext.audit(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
+    same(audit_in("spread")(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
 
 
 @pytest.mark.volume
+@pytest.mark.parametrize("way", ["summaries", "spread"], indirect=True)
 @pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
 def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns, way):
     """As above for all tables that the unit tests hold equal to the truth."""
-    if way == "driver":
-        pytest.skip("80,000 rows are too many for it")
     table = several(range(200))[1]
-    same(spark_ext.audit(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
+    same(way(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
 
 
 def hostile():
@@ -199,7 +191,7 @@ def test_positions_in_ids_are_audited_without_offsets(spark, tmp_path, way):
     table = pa.table({"id": [str(msgid.position_id(source, n, 1_790_000_000)) for source, n in held]})
     report = msgid.audit.audit_table(table)
     assert {"missing_offsets", "duplicate_ids"} <= {one.check for one in report.findings}
-    same(spark_ext.audit(read(spark, table, tmp_path)), report)
+    same(way(read(spark, table, tmp_path)), report)
 
 
 @pytest.mark.details
@@ -209,7 +201,7 @@ def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
     table = hostile()
     df = read(spark, table, tmp_path)
     for columns in ({"landed": "landed", "parent": "parent", "content": "n"}, {}):
-        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.details
@@ -218,7 +210,7 @@ def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, ansi, way):
     """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons, in both ANSI modes."""
     values = [bytes.fromhex(V1), bytes.fromhex(V1), b"", b"x" * 15, b"\x09" * 17, None, b"x" * 16]
     table = pa.table({"id": pa.array(values, pa.binary())})
-    same(spark_ext.audit(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
+    same(way(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
 
 
 def odd():
@@ -265,7 +257,7 @@ def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way
     )
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, {**PLACES, "content": "content"}):
-        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
+        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.details
@@ -286,7 +278,7 @@ def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way
         columns = {"id": None, "offset": "offset", "timestamp": timestamp, "landed": landed}
         local = msgid.audit.audit_table(table, **columns)
         assert (local.logs[0].first_time.year, local.logs[0].last_time.year) == (1, 9999)
-        same(spark_ext.audit(df, **columns), local)
+        same(way(df, **columns), local)
 
 
 @pytest.mark.details
@@ -299,11 +291,11 @@ def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi, way):
     table = odd()
     df = read(spark, table, tmp_path)
     local = msgid.audit.audit_table(table, **ODD)
-    same(spark_ext.audit(df, **ODD), local)
+    same(way(df, **ODD), local)
     assert {finding.check for finding in local.findings} >= {"missing_offsets", "missing_ids", "malformed_ids"}
     for rows in (table[:0], table[:1]):
         few = read(spark, rows, tmp_path)
-        same(spark_ext.audit(few, **ODD), msgid.audit.audit_table(rows, **ODD))
+        same(way(few, **ODD), msgid.audit.audit_table(rows, **ODD))
 
 
 def test_audit_of_many_logs_is_that_of_python(spark, tmp_path, way):
@@ -312,7 +304,7 @@ def test_audit_of_many_logs_is_that_of_python(spark, tmp_path, way):
     sources = [f"log {n // 3}" for n in range(3 * logs)]
     table = pa.table({"source": sources, "offset": [(0, 2 + n % 5, 2 + n % 5)[n % 3] for n in range(3 * logs)]})
     df = read(spark, table, tmp_path)
-    same(spark_ext.audit(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
+    same(way(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
 
 
 def test_lists_of_a_report_are_dataframes(spark):

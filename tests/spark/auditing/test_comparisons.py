@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from helpers.spark_sizes import SIZES, compared
 
 import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
-from spark_ext.auditing import _small_table
 from spark_ext.cli import spark_ext as command
 
 pytestmark = pytest.mark.spark
@@ -45,21 +45,21 @@ def sides(seed, rows=600):
 
 
 @pytest.mark.parametrize("columns", [{**PLACES, "content": "body"}, pytest.param(BY_ID, marks=pytest.mark.details)])
-@pytest.mark.parametrize("most", [pytest.param(50_000, marks=pytest.mark.details), pytest.param(0, id="large")])
-def test_comparison_is_that_of_python(spark, monkeypatch, most, columns, tmp_path):
+@pytest.mark.parametrize("way", [pytest.param("driver", marks=pytest.mark.details), "summaries"])
+def test_comparison_is_that_of_python(spark, way, columns, tmp_path):
     """By position with IDs and content, and by ID; on the driver, and by aggregations."""
-    monkeypatch.setattr(_small_table, "SMALL_ROWS", most)
     tables = sides(1)
     for name, table in zip(("sent", "landed"), tables, strict=True):
         pq.write_table(table, tmp_path / f"{name}.parquet")
     frames = [spark.read.parquet(f"{tmp_path}/{name}.parquet") for name in ("sent", "landed")]
     held = tables[0].column_names if "source" in columns else ["id", "body"]
     local = msgid.audit.compare(*(table.select(held) for table in tables), **columns)
-    report = spark_ext.compare(*(frame.select(held) for frame in frames), **columns)
+    report = compared([frame.select(held) for frame in frames], SIZES[way], **columns)
     for part in PARTS:
-        assert getattr(report.local, part) == getattr(local, part), part
+        assert getattr(report, part) == getattr(local, part), part
     assert local.findings
-    if most and columns == BY_ID:
+    if way == "driver" and columns == BY_ID:
+        report = spark_ext.compare(*(frame.select(held) for frame in frames), **columns)
         assert [tuple(row) for row in report.differences.collect()] == local.differences
         assert report.not_checked.collect() == [("changed_messages", "without content on both sides")]
 
@@ -78,18 +78,15 @@ def drawn(chance, names, rows=1_500):
     return pa.table({"id": pa.array(forms, pa.binary()), **places, **dict(zip(names, columns, strict=True))})
 
 
-@pytest.mark.parametrize("most", [pytest.param(50_000, marks=pytest.mark.details), pytest.param(0, id="large")])
-def test_random_sides_have_the_report_of_python(spark, monkeypatch, most, tmp_path):
+@pytest.mark.parametrize("way", [pytest.param("driver", marks=pytest.mark.details), "summaries"])
+def test_random_sides_have_the_report_of_python(spark, way, tmp_path):
     """By ID and by position: contents pair by their places, and many contents of one message are compared as a set."""
-    monkeypatch.setattr(_small_table, "SMALL_ROWS", most)
     tables = [drawn(random.Random(seed), names) for seed, names in ((5, "abc"), (6, "zyx"))]
     frames = [read(spark, table, tmp_path / f"{n}.parquet") for n, table in enumerate(tables)]
     for places in ({}, PLACES):
         columns = {**places, "content": [*"zyx"], "sent_columns": {**places, "content": [*"abc"]}}
         columns |= {} if places else {"offset": "", "source": []}
-        local, report = (compare(*sides, **columns) for compare, sides in (
-            (msgid.audit.compare, tables), (spark_ext.compare, frames)
-        ))  # fmt: skip
+        local, report = msgid.audit.compare(*tables, **columns), compared(frames, SIZES[way], **columns)
         assert {"changed_messages", "lost_messages"} <= {finding.check for finding in local.findings}
         assert report.to_json() == local.to_json()
 

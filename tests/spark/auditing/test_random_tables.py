@@ -13,12 +13,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.spark_sizes import SIZES, compared
 
 import msgid
 import msgid.audit
-import spark_ext
 from msgid import layout
-from spark_ext.auditing import _generators, _id_facts, _log_blocks, _small_table
+from spark_ext.auditing.table_audit import audit_of
 
 pytestmark = pytest.mark.spark
 
@@ -144,16 +144,7 @@ def options_of(chance):
     return options
 
 
-def take(way, monkeypatch):
-    monkeypatch.setattr(_small_table, "SMALL_ROWS", 10**9 if way == "driver" else 0)
-    if way == "spread":
-        for module in (_generators, _id_facts, _log_blocks):
-            monkeypatch.setattr(module, "MOST", dict.fromkeys(module.MOST, 0))
-        monkeypatch.setattr(_generators, "TASK_ROWS", {"rows": 500})
-        monkeypatch.setattr(_log_blocks, "TASK_ROWS", {"blocks": 50, "messages": 500, "offsets": 300})
-
-
-def check(spark, seed, number, path):
+def check(spark, seed, number, path, sizes):
     """Draw tables, and compare the reports of Spark and of Python."""
     chance = random.Random(seed)
     moments = ("zoned", "naive", "date", "iso", "millis")
@@ -166,7 +157,7 @@ def check(spark, seed, number, path):
     options = options_of(chance)
     note = f"seed {seed}: {kinds}, {options}"
     found = [json.loads(report.to_json()) for report in
-             (spark_ext.audit(df, **options), msgid.audit.audit_table(table, **options))]  # fmt: skip
+             (audit_of(df, options, sizes), msgid.audit.audit_table(table, **options))]  # fmt: skip
     assert found[0] == found[1], note
     kept = [chance.random() < 0.9 for _ in range(table.num_rows)]
     more = table.take([chance.randrange(table.num_rows) for _ in range(20)])
@@ -175,23 +166,21 @@ def check(spark, seed, number, path):
     pq.write_table(landed, path / "landed.parquet", coerce_timestamps="us")
     columns = {name: options[name] for name in ("offset", "source", "timestamp", "content", "life") if name in options}
     found = [json.loads(report.to_json()) for report in
-             (spark_ext.compare(df, spark.read.parquet(str(path / "landed.parquet")), **columns),
+             (compared((df, spark.read.parquet(str(path / "landed.parquet"))), sizes, **columns),
               msgid.audit.compare(table, landed, **columns))]  # fmt: skip
     assert found[0] == found[1], note
 
 
 @pytest.mark.parametrize("way", ["summaries"])
-def test_200_random_tables_have_the_report_of_python(spark, monkeypatch, tmp_path, way):
+def test_200_random_tables_have_the_report_of_python(spark, tmp_path, way):
     """One JSON, whatever the types, the values and the rules are."""
-    take(way, monkeypatch)
     for _ in range(2):
-        check(spark, secrets.randbits(32), 100, tmp_path)
+        check(spark, secrets.randbits(32), 100, tmp_path, SIZES[way])
 
 
 @pytest.mark.volume
 @pytest.mark.parametrize("way", ["driver", "summaries", "spread"])
-def test_10000_random_tables_have_the_report_of_python(spark, monkeypatch, tmp_path, way):
+def test_10000_random_tables_have_the_report_of_python(spark, tmp_path, way):
     """As above for more tables, and in each way."""
-    take(way, monkeypatch)
     for _ in range(34):
-        check(spark, secrets.randbits(32), 100, tmp_path)
+        check(spark, secrets.randbits(32), 100, tmp_path, SIZES[way])
