@@ -164,13 +164,12 @@ class Facts(NamedTuple):
 
 NOTHING: Final = Facts(0, [], [], {}, [], [], [], [], {}, 0, 0, 0, {}, 0)
 _ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "kinds": lambda kind: (-kind[2], kind[0], kind[1] or ""),
     "gaps": lambda gap: (-gap.count, gap.kind, gap.scope, gap.first),
     "logs": lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
     "generators": lambda run: (-run.missing, -run.ids, run.node, run.pid, run.run),
     "nodes": lambda node: (-node.generators, node.node),
 }
-"""The order of each list."""
+"""The order of each list that is cut to the largest."""
 
 
 def part_of(counted: Iterable[Counted], lengths: dict[str, int] | None = None, **lists: Any) -> Facts:
@@ -209,13 +208,14 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
     for check, scope in found:
         if scope == TABLE:
             totals[check] = totals[check][0], 1
-    joined: dict[str, Any] = {"kinds": sorted(((*key, n) for key, n in kinds.items()), key=_ORDERS["kinds"])}
-    for name in ("gaps", "logs", "generators", "nodes"):
-        rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=_ORDERS[name])
+    joined: dict[str, Any] = {}
+    for name, order in _ORDERS.items():
+        rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
         joined[name] = rows[: max_gaps if name == "gaps" else MAX_ROWS]
     for name in ("rows", "unplaced", "untimed", "unlanded", "holes"):
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
+        kinds=sorted(((*key, n) for key, n in kinds.items()), key=lambda kind: (-kind[2], kind[0], kind[1] or "")),
         found=largest(found.values()),
         totals=totals,
         columns={name: given for part in parts for name, given in part.columns.items()},

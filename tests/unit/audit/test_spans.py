@@ -312,15 +312,21 @@ PARTS = st.lists(
 
 @given(PARTS, st.randoms(use_true_random=False))
 def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
-    """Lists are cut to the largest and totals count all, in whichever order and grouping the parts are merged."""
+    """Lists are cut to the largest, and counts are added, in whichever order and grouping the parts are merged."""
     made = []
     for scope, counts, gaps in parts:
         counted = [facts.Counted(check, f"{scope} {n}", count, n) for n, (check, count) in enumerate(counts)]
         ranges = [facts.Gap("offset", f"{scope} {n}", 5, 5 + size, size + 1) for n, size in enumerate(gaps)]
-        made.append(facts.part_of(counted, gaps=ranges))
+        repeated = facts.Counted("duplicate_ids", "table", len(counts), text=f"{scope}" if scope % 2 else None)
+        kinds = [("v1", "mac", 1 + len(gaps)), ("null", None, scope % 3)]
+        made.append(facts.part_of([*counted, repeated], gaps=ranges, kinds=kinds))
     whole = facts.merged(made, 3)
     assert whole.lengths["gaps"] == sum(len(gaps) for _, _, gaps in parts)
-    assert sum(count for count, _ in whole.totals.values()) == sum(n for _, counts, _ in parts for _, n in counts)
+    repeated = sum(len(counts) for _, counts, _ in parts)
+    assert whole.totals.get("duplicate_ids", (0, 1)) == (repeated, 1)
+    every = sum(n for _, counts, _ in parts for _, n in counts)
+    assert sum(count for count, _ in whole.totals.values()) == every + repeated
+    assert ("v1", "mac", sum(1 + len(gaps) for _, _, gaps in parts)) in whole.kinds
     chance.shuffle(made)
     some = chance.randint(1, len(made))
     grouped = [facts.merged(part, 3) for part in (made[:some], made[some:]) if part]
