@@ -45,8 +45,8 @@ def audited(table: pa.Table, named: Mapping[str, Any]) -> tuple[pa.Table, Column
 
 
 def _has_slash(column: pa.ChunkedArray) -> bool | None:
-    is_text = _is_text(column.type) or "binary" in str(column.type)
-    return is_text and pc.any(pc.match_substring(_texts(column), "/")).as_py()
+    may_have = is_text(column.type) or "binary" in str(column.type)
+    return may_have and pc.any(pc.match_substring(_texts(column), "/")).as_py()
 
 
 def check_joined(has_slash: Sequence[bool | None]) -> None:
@@ -122,20 +122,20 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _large(array: pa.Array) -> pa.Array:
     """Return text or bytes as a type that holds more than 2 GiB."""
-    if _is_text(array.type):
+    if is_text(array.type):
         return array.cast(pa.large_string())
     is_bytes = pa.types.is_binary(array.type) or pa.types.is_binary_view(array.type)
     return array.cast(pa.large_binary()) if is_bytes else array
 
 
-def _is_text(kind: Any) -> bool:
-
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the integer of each value and whether it has one; a value that repeats is read once."""
-    codes, values = _factorized(column)
+    codes, values = factorized(column)
     numbers = np.zeros(len(values) + 1, np.int64)
     known = np.zeros(len(values) + 1, bool)
     for place, value in enumerate(values):
@@ -145,7 +145,7 @@ def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[N
     return numbers[codes], known[codes]
 
 
-def _factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
+def factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
     """Return for each row the place of its value in a list of the values; NULL is -1."""
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64), []
@@ -163,7 +163,7 @@ def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
         known = pc.is_valid(column).to_numpy()
         numbers = pc.fill_null(column, 0).to_numpy()
         return numbers.astype(np.int64), known & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
-    if _is_text(column.type):
+    if is_text(column.type):
         return _each(column, _offset_of)
     hint = "; a column of pandas with a missing value needs the type Int64" if pa.types.is_floating(column.type) else ""
     raise ValueError(f"offset must be a column of integers, got {column.type}{hint}")
@@ -196,7 +196,7 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
         known = pc.is_valid(column).to_numpy() & (numbers >= first) & (numbers <= last)
         numbers = np.where(known, numbers, 0)
         return numbers // 1_000 if per_second > 1_000_000 else numbers * (1_000_000 // per_second), known  # noqa: PLR2004
-    if pa.types.is_integer(column.type) or _is_text(column.type) or pa.types.is_null(column.type):
+    if pa.types.is_integer(column.type) or is_text(column.type) or pa.types.is_null(column.type):
         numbers_read: list[int] = []
         found = _each(column, lambda value: _moment(name, value, numbers_read))
         check_unit(f"`{name}`", max(numbers_read, default=0), 1_000)
@@ -218,7 +218,7 @@ def _moment(name: str, value: Any, numbers: list[int]) -> int | None:
 def check_named_by(name: str, kind: pa.DataType) -> None:
     """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine."""
     types = pa.types
-    allowed = (_is_text, types.is_binary, types.is_large_binary, types.is_integer, types.is_date32, types.is_boolean)
+    allowed = (is_text, types.is_binary, types.is_large_binary, types.is_integer, types.is_date32, types.is_boolean)
     if not any(test(kind) for test in (*allowed, types.is_fixed_size_binary, types.is_null)):
         raise named_by_error(name, kind)
 
@@ -232,7 +232,7 @@ def named_by_error(name: str, kind: object) -> ValueError:
 
 def sorted_places(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
     """Return for each row the place of its value in the sorted list of the values, and the list; NULL is -1."""
-    codes, values = _factorized(column)
+    codes, values = factorized(column)
     order = sorted(range(len(values)), key=values.__getitem__)
     return np.append(np.argsort(order), -1).astype(np.int64)[codes], [values[one] for one in order]
 
@@ -258,7 +258,7 @@ def sources(
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values of a column as text, as Spark writes them; bytes that are not UTF-8 become U+FFFD."""
-    if not (_is_text(column.type) or pa.types.is_null(column.type)) and "binary" in str(column.type):
+    if not (is_text(column.type) or pa.types.is_null(column.type)) and "binary" in str(column.type):
         values = (None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist())
         return pa.chunked_array([pa.array(values, pa.large_string())])
     return column.cast(pa.large_string())

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msgid import layout
+from msgid.audit._columns import factorized, is_text
 from msgid.audit._logs import NEVER
 from msgid.audit._spans import starts_of
 from msgid.audit.definitions import (
@@ -75,13 +76,11 @@ class Ids:
     """
 
     def __init__(self, column: pa.ChunkedArray, name: str = "id") -> None:
-        from msgid.audit._columns import _factorized, _is_text
-
         kind = column.type
         binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
         if pa.types.is_nested(kind):
             raise ValueError(f"{name} must be a column of text or binary, got {kind}")
-        if not (_is_text(kind) or binary or pa.types.is_null(kind)):
+        if not (is_text(kind) or binary or pa.types.is_null(kind)):
             column = column.cast(pa.string())
         self.v1: IdColumns = parse_batch(column)
         if binary and not (self.v1.valid & (self.v1.version == layout.VERSION_1)).all():
@@ -91,7 +90,7 @@ class Ids:
         self.is_v1 = self.v1.valid & (self.v1.version == layout.VERSION_1)
         self.other = np.full(len(column), -1, np.int64)
         rest = np.flatnonzero(~self.is_v1)
-        codes, values = _factorized(column.take(pa.array(rest)))
+        codes, values = factorized(column.take(pa.array(rest)))
         seen = [other_of(value) for value in values]
         # Two values may be one ID: lower-case digits, or a version byte in front.
         places: dict[tuple[str | None, str | None], int] = {}

@@ -72,17 +72,12 @@ def id_facts(words: DataFrame, df: DataFrame, columns: Columns, rules: Rules, si
 def _v1_facts(words: DataFrame, df: DataFrame, columns: Columns) -> tuple[Facts, int]:
     """Return the facts of version-1 IDs, and the number of rows in the summary of other values."""
     key, part, mask = F.col("key"), F.col("part"), F.col("mask")
-
-    def first(name: str) -> Column:
-        return F.min(F.when(F.col(name) > 0, _text(key, part, F.bit_count(F.col(name).bitwiseAND(-F.col(name)) - 1))))
-
-    faults = {"duplicate_ids": "duplicate", "conflicting_ids": "conflict", "future_ids": "future"}
-    counts = {"duplicate": "duplicates", "conflict": "conflicts", "future": "future"}
+    faults = {"duplicate_ids": "duplicates", "conflicting_ids": "conflicts", "future_ids": "future"}
     node = F.when(part < OTHER, F.shiftright("node", 40).bitwiseAND(15)).alias("node")
     rows = words.groupBy(node).agg(
         F.count(F.lit(1)).alias("values"), F.sum("n").alias("n"),
-        *(F.sum(counts[name]).alias(check) for check, name in faults.items()),
-        *(first(f"{name}_mask").alias(f"{check}_text") for check, name in faults.items()),
+        *(F.sum(name).alias(check) for check, name in faults.items()),
+        *(F.min(_text(key, part, F.col(f"{name}_bit"))).alias(f"{check}_text") for check, name in faults.items()),
         F.min(F.when((part < OTHER) & (F.col("n") > bits_in(mask)), _text(key, part, F.lit(0)))).alias("repeated"),
     ).collect()  # fmt: skip
     held = [row for row in rows if row["node"] is not None]

@@ -74,8 +74,8 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
 
     Returns:
         ``key`` and ``part``; with content, ``bit`` and ``content`` too. ``n`` counts rows, ``mask`` has the bits,
-        ``near`` is the earliest landing or time in microseconds. ``future`` counts the IDs from the future, whose bits
-        are ``future_mask``.
+        ``near`` is the earliest landing or time in microseconds. ``future`` counts the IDs from the future, and
+        ``future_bit`` is the first.
     """
     assert columns.id is not None
     key, part, bit = id_key(columns.id)
@@ -95,7 +95,7 @@ def id_summary(df: DataFrame, columns: Columns, not_before: int | None) -> DataF
         aggregates.append(F.min("near").alias("near"))
     if columns.landed or not_before is not None:
         aggregates.append(F.sum(F.col("is_future").cast("bigint")).alias("future"))
-        aggregates.append(F.bit_or(F.when(F.col("is_future"), own).otherwise(F.lit(0))).alias("future_mask"))
+        aggregates.append(F.min(F.when(F.col("is_future"), F.col("bit"))).alias("future_bit"))
     keys = ["key", "part", "bit", "content"] if columns.content else ["key", "part"]
     return rows.groupBy(*keys).agg(*aggregates)
 
@@ -110,12 +110,12 @@ def unread_times(df: DataFrame, columns: Columns) -> tuple[int, int]:
     return row[0], row[1]
 
 
-_JOINED: Final = {"n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_mask": F.bit_or}
+_JOINED: Final = {"n": F.sum, "mask": F.bit_or, "near": F.min, "future": F.sum, "future_bit": F.min}
 """How the values of the contents of one ID, and of the IDs of one word, are joined."""
 
 
 def id_words(summary: DataFrame) -> DataFrame:
-    """Return one row per key and part, with ``duplicates`` and ``conflicts``, and their bits where they are known.
+    """Return one row per key and part, with ``duplicates`` and ``conflicts``, and their first bits if contents differ.
 
     Args:
         summary: The summary that `id_summary` returned.
@@ -127,19 +127,19 @@ def id_words(summary: DataFrame) -> DataFrame:
     each = summary.groupBy("key", "part", "bit").agg(
         *(_JOINED[name](name).alias(name) for name in values), F.count(F.lit(1)).alias("contents")
     )
-    contents, n, mask = F.col("contents"), F.col("n"), F.col("mask")
+    contents, n, bit = F.col("contents"), F.col("n"), F.col("bit")
     words = each.groupBy("key", "part").agg(
         F.sum(n - contents).alias("duplicates"),
         F.sum(contents - 1).alias("conflicts"),
-        F.bit_or(F.when(n > contents, mask).otherwise(F.lit(0))).alias("duplicate_mask"),
-        F.bit_or(F.when(contents > 1, mask).otherwise(F.lit(0))).alias("conflict_mask"),
+        F.min(F.when(n > contents, bit)).alias("duplicates_bit"),
+        F.min(F.when(contents > 1, bit)).alias("conflicts_bit"),
         *(_JOINED[name](name).alias(name) for name in values),
     )
     return _completed(words)
 
 
 def _completed(words: DataFrame) -> DataFrame:
-    missing = {"near": None, "future": 0, "future_mask": 0, "duplicate_mask": None, "conflict_mask": None}
+    missing = {"near": None, "future": 0, "future_bit": None, "duplicates_bit": None, "conflicts_bit": None}
     added = {name: F.lit(value).cast("bigint") for name, value in missing.items() if name not in words.columns}
     return words.withColumns(added) if added else words  # Spark Connect refuses an empty dict
 
