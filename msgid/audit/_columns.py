@@ -107,7 +107,6 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name != "arrow.uuid":

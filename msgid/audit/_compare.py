@@ -276,7 +276,6 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
 
 
 def _texts(side: Rows) -> pa.Array:
-
     text = pa.large_string()
     return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
 

@@ -118,7 +118,6 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
 
 
 def _schema() -> pa.Schema:
-
     moment = pa.timestamp("us", "UTC")
     kinds = dict.fromkeys(COLUMNS, pa.int64()) | {"source": pa.string(), "form": pa.string()}
     return pa.schema([*(kinds | {"first_time": moment, "last_time": moment}).items()])
@@ -142,7 +141,6 @@ def with_blocks(digest: pa.Table) -> pa.Table:
 
 
 def _block_of(offset: Any) -> Any:
-
     return pc.bit_wise_and(offset, -SIZE)
 
 

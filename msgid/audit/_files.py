@@ -344,7 +344,6 @@ def _job_table(folder: Path) -> JobTable | None:
 
 
 def _read_folder(folder: Path) -> pa.Table:
-
     written = _job_table(folder)
     if written is None:
         return _dataset(folder).to_table()

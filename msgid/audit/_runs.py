@@ -6,6 +6,7 @@ A part of a generator's numbers has runs by time, and several processes may shar
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,6 +21,8 @@ from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, pa
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from numpy.typing import NDArray
 
     from msgid.audit._ids import Ids
@@ -176,73 +179,56 @@ def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
         ones = np.ones(len(found.size), np.int64)
         counted += per_scope(check, names, found.generator, ones, 0 * ones, found.sequence, np.abs(found.size))
     listed = _listed(runs, named)
-    by_node: dict[int, list[Run]] = {}
-    for run in listed:
-        by_node.setdefault(run.node, []).append(run)
     nodes = []
-    for number, held in by_node.items():
+    for number, held in listed.items():
         node, origin, why = layout.format_mac(number), layout.origin_of(number), shared_by(number)
         at_once, overlap = _at_once(held), _overlapping(held)
         if overlap or why:
             counted.append(Counted("shared_node", node, at_once, text=why))
         if origin != "mac":
-            counted.append(Counted("synthetic_node", node, sum(run.ids for run in held), text=origin))
+            counted.append(Counted("synthetic_node", node, sum(run.row.ids for run in held), text=origin))
         why = why or ("two processes of one pid at the same time" if overlap else None)
         nodes.append(NodeRow(node, origin, at_once, why))
-    lists = {"generators": [run.row for run in listed], "nodes": nodes, "gaps": gaps.listed("sequence", names)}
-    return part_of(counted, {"gaps": gaps.total}, **lists)
+    rows = [run.row for held in listed.values() for run in held]
+    return part_of(counted, {"gaps": gaps.total}, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
 
 
 class Run(NamedTuple):
-    """One run of a generator. Times are Unix seconds; ``processes`` is 2 if several processes share it."""
+    """One run of a generator; ``processes`` is 2 if several processes share it."""
 
-    node: int
-    pid: int
-    number: int
-    ids: int
-    first_time: int
-    last_time: int
-    first_sequence: int
-    last_sequence: int
-    missing: int
+    row: GeneratorRow
     processes: int
 
-    @property
-    def row(self) -> GeneratorRow:
-        """The run as a row of the report."""
-        first, last = (UNIX_EPOCH + timedelta(seconds=second) for second in self[4:6])
-        return GeneratorRow(layout.format_mac(self.node), *self[1:4], first, last, *self[6:9])
 
-
-def _listed(runs: Runs, named: Named) -> list[Run]:
-    """Return the runs by generator and time, with their numbers."""
+def _listed(runs: Runs, named: Named) -> dict[int, list[Run]]:
+    """Return the runs of each node by generator and time, with their numbers."""
     order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
     generator, *columns = (column[order] for column in runs)
     places = np.arange(len(order))
     number = places - np.maximum.accumulate(np.where(starts_of(generator), places, 0)) + 1
     columns = [named.node[generator], named.pid[generator], number, *columns]
-    return [Run(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    listed: dict[int, list[Run]] = {}
+    for node, pid, run, ids, first, last, *numbers, processes in zip(*(one.tolist() for one in columns), strict=True):
+        begin, end = (UNIX_EPOCH + timedelta(seconds=second) for second in (first, last))
+        row = GeneratorRow(layout.format_mac(node), pid, run, ids, begin, end, *numbers)
+        listed.setdefault(node, []).append(Run(row, processes))
+    return listed
 
 
 def _at_once(runs: list[Run]) -> int:
     """Return the largest number of processes in one second."""
-    events = sorted(
-        [(run.first_time, run.processes) for run in runs] + [(run.last_time + 1, -run.processes) for run in runs]
-    )
-    most = now = 0
-    for _, change in events:
-        now += change
-        most = max(most, now)
-    return most
+    begins = [(row.first_time, processes) for row, processes in runs]
+    ends = [(row.last_time + timedelta(seconds=1), -processes) for row, processes in runs]
+    return max(itertools.accumulate(change for _, change in sorted(begins + ends)))
 
 
 def _overlapping(runs: list[Run]) -> bool:
     """Return whether a run has several processes, or begins before an earlier run of its pid has ended."""
-    ends: dict[int, int] = {}
-    for run in sorted(runs, key=lambda run: (run.first_time, run.last_time)):
-        if run.processes > 1 or run.first_time < ends.get(run.pid, run.first_time):
+    ends: dict[int, datetime] = {}
+    for row, processes in sorted(runs, key=lambda run: (run.row.first_time, run.row.last_time)):
+        if processes > 1 or row.first_time < ends.get(row.pid, row.first_time):
             return True
-        ends[run.pid] = max(run.last_time, ends.get(run.pid, run.last_time))
+        ends[row.pid] = max(row.last_time, ends.get(row.pid, row.last_time))
     return False
 
 
@@ -383,7 +369,6 @@ def shared_runs(
 
 
 def _times(spans: Spans, run: NDArray[np.int64]) -> Times:
-
     order = np.argsort(run, kind="stable")
     heads, seconds = np.flatnonzero(starts_of(run[order])), spans.seconds[order]
     begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)

@@ -184,7 +184,6 @@ def _spans_and_words(words: DataFrame) -> DataFrame:
 
 
 def _runs(rows: pa.Table, rules: Rules) -> Facts:
-
     if not rows.num_rows:
         return NOTHING
     node, pid, seconds, low, high, mask = (rows[name].to_numpy() for name in _SPAN)
@@ -265,7 +264,6 @@ def _blocks_of_messages(messages: DataFrame, sizes: Sizes) -> DataFrame:
 
 
 def _blocks(messages: pa.Table) -> pa.Table:
-
     log, names = sorted_places(messages["source"])
     columns = [log, *(_numbers(messages, name) for name in Messages._fields[1:])]
     order = np.lexsort((columns[1], log))
