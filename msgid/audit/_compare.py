@@ -6,7 +6,6 @@ Python and Spark group such messages by fault and log, and `report_of_groups` ma
 from __future__ import annotations
 
 import itertools
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msgid._contents import codes as codes_of_contents
-from msgid._moments import UNIX_EPOCH
 from msgid._validate import integer
 from msgid.audit._columns import content_codes, plain_column
 from msgid.audit._digest_tables import (
@@ -25,7 +23,7 @@ from msgid.audit._digest_tables import (
     rows_in_blocks,
     unplaced,
 )
-from msgid.audit._logs import NEVER
+from msgid.audit._logs import NEVER, moment
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent, read_side, side_of
 from msgid.audit._spans import numbered, starts_of
@@ -399,11 +397,6 @@ def report_of_groups(
         [side.lacking for side in sides], not_checked, moment(min(times, default=sent.last) if is_known else None),
         by_position,
     )  # fmt: skip
-
-
-def moment(micros: int | None) -> Any:
-    """Return a moment of microseconds since 1970; None for None."""
-    return None if micros is None else UNIX_EPOCH + timedelta(microseconds=micros)
 
 
 def differing(

@@ -266,7 +266,7 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     logs = [
         LogRow(
             names[log[place]], int(rows[place]), int(blocks.low[first[place]]), int(blocks.high[end[place]]),
-            _moment(int(first_time[place])), _moment(int(last_time[place])), int(missing[place]),
+            moment(int(first_time[place])), moment(int(last_time[place])), int(missing[place]),
             int(duplicates[place]), int(conflicts[place]), int(late[place]),
         )
         for place in worst.tolist()
@@ -276,5 +276,6 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     return facts._replace(holes=sum(gaps.holes.values()))
 
 
-def _moment(micros: int) -> datetime | None:
-    return None if abs(micros) == NEVER else UNIX_EPOCH + timedelta(microseconds=micros)
+def moment(micros: int | None) -> datetime | None:
+    """Return a moment of microseconds since 1970; None for None and for `NEVER`."""
+    return None if micros is None or abs(micros) == NEVER else UNIX_EPOCH + timedelta(microseconds=micros)
