@@ -1,7 +1,21 @@
 """The generators of a table in NumPy: their runs, missing sequence numbers and clocks, from spans of IDs.
 
-A part of a generator's numbers has runs by time, and several processes may share runs. Runs and parts are numbered from
-0 in the whole table. An array has the number of each span. Two spans of a generator are equal or apart.
+The rule, step by step:
+
+1. The numbers of a generator end a *part* at a step of more than `PART_STEP`. The numbers between are lost if the
+   generator had the time to make them, at twice its rate; then the next part continues this one. If it had not, two
+   readings are possible, a restart at a random number and a large loss: a `sequence_jump`, which is an ``info``. A step
+   of more than `RUN_STEP` is a restart without a finding.
+2. The IDs of a part, by time, end a *run* where a number comes again, or where a process counts from 0 again.
+3. Runs are one run of several processes if each process counts on in the next run, and soon: a `shared_node`. Its clocks
+   are not compared.
+4. Numbers between the neighbors of a run are `missing_sequences`. A process that takes two numbers for each ID, as
+   transactional sends of RocketMQ do, does not lose every second one.
+5. Neighbors whose time goes back are `clock_backwards`. Those that are further apart than the caller allows are a
+   `clock_jump`.
+
+Runs and parts are numbered from 0 in the whole table. An array has the number of each span. Two spans of a generator
+are equal or apart.
 """
 
 from __future__ import annotations
