@@ -6,13 +6,13 @@ The rule, step by step:
    generator had the time to make them, at twice its rate; then the next part continues this one. If it had not, two
    readings are possible, a restart at a random number and a large loss: a `sequence_jump`, which is an ``info``. A step
    of more than `RUN_STEP` is a restart without a finding.
-2. The IDs of a part, by time, end a *run* where a number comes again, or where a process counts from 0 again.
-3. Runs are one run of several processes if each process counts on in the next run, and soon: a `shared_node`. Its clocks
-   are not compared.
+2. The IDs of a part, by time, end a *run* where a number repeats, or where another process counts from 0.
+3. Runs are one run of several processes if each process counts on in the next run, and soon. This is a `shared_node`,
+   whose clocks are not compared.
 4. Numbers between the neighbors of a run are `missing_sequences`. A process that takes two numbers for each ID, as
    transactional sends of RocketMQ do, does not lose every second one.
-5. Neighbors whose time goes back are `clock_backwards`. Those that are further apart than the caller allows are a
-   `clock_jump`.
+5. Neighbors whose time goes back are `clock_backwards`. Neighbors that are further apart in time than the caller
+   allows are a `clock_jump`.
 
 Runs and parts are numbered from 0 in the whole table. An array has the number of each span. Two spans of a generator
 are equal or apart.
