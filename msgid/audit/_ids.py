@@ -331,13 +331,6 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
 def _orphans(ids: Ids, parents: Ids) -> NDArray[np.int64]:
     """Return the rows with a derived ID whose parent is not the ID of any row."""
     rows = np.flatnonzero((ids.origins() == "derived") & ~ids.counted & parents.keys[2])
-    held = {one.identity for one in ids.others}
-    other = np.array([one.identity in held for one in parents.others], bool)
-    a, b, _has = ids.keys
-    pair = [("a", np.uint64), ("b", np.uint64)]
-    known = np.rec.fromarrays([a[ids.is_v1], b[ids.is_v1]], dtype=pair)
-    pa_, pb, _ = parents.keys
-    asked = np.rec.fromarrays([pa_[rows], pb[rows]], dtype=pair)
-    is_v1 = parents.is_v1[rows]
-    present = np.where(is_v1, np.isin(asked, known), other[np.where(is_v1, 0, parents.other[rows])])
+    asked = parents.identities().take(pa.array(rows))
+    present: NDArray[np.bool_] = pc.is_in(asked, ids.identities()).to_numpy(zero_copy_only=False)
     return rows[~present]

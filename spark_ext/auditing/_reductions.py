@@ -34,7 +34,6 @@ from spark_ext.auditing.summaries import (
     block_of,
     highest,
     id_key,
-    is_set,
     is_short,
     lowest,
     positions,
@@ -121,32 +120,21 @@ def _repeated(word: str, df: DataFrame, columns: Columns) -> str:
     return f"{word[:-2]}{raw[-1] + bits.collect()[0]['bit']:02X}"
 
 
-def parents_of(df: DataFrame, columns: Columns) -> DataFrame:
-    """Return one row per derived ID that has a parent: its ``text``, and the parent's ``key``, ``part`` and ``bit``."""
-    assert columns.id is not None
-    assert columns.parent is not None
-    key, part, bit = id_key(columns.parent)
-    id = F.col(quoted_name(columns.id))
-    rows = df.where((id_origin(id) == "derived") & F.col(quoted_name(columns.parent)).isNotNull())
-    rows = rows.select(identity(id).alias("text"), key.alias("key"), part.alias("part"), bit.alias("bit"))
-    return rows.where(F.col("part") <= OTHER)
-
-
-def orphans(words: DataFrame, parents: DataFrame, foreign: DataFrame | None) -> list[Counted]:
-    """Return the derived IDs whose parent is not in the table.
+def orphans(df: DataFrame, columns: Columns, foreign: DataFrame | None) -> list[Counted]:
+    """Return the derived IDs whose parent is not the ID of any row.
 
     Args:
-        words: The summary of all IDs of the table.
-        parents: The rows that `parents_of` returned.
+        df: The rows.
+        columns: The columns of the rows, with IDs and parents.
         foreign: ``node`` and ``pid`` of generators whose node declares ``derived``, or None.
     """
+    id, parent = (F.col(quoted_name(str(name))) for name in (columns.id, columns.parent))
+    rows = df.where(id_origin(id) == "derived").select(identity(id).alias("text"), identity(parent).alias("parent"))
     if foreign is not None:
         code = F.call_function("shiftleft", F.col("node"), F.lit(16)).bitwiseOR(F.col("pid"))
         made = foreign.select(F.lpad(F.hex(code), 16, "0").alias("generator"))
-        generator = F.substring("text", 3, 16).alias("generator")
-        parents = parents.withColumn("generator", generator).join(made, "generator", "left_anti")
-    joined = parents.join(words.select("key", "part", "mask"), ["key", "part"], "left")
-    lost = joined.where(F.col("mask").isNull() | ~is_set(F.col("mask"), F.col("bit")))
+        rows = rows.withColumn("generator", F.substring("text", 3, 16)).join(made, "generator", "left_anti")
+    lost = rows.where("parent IS NOT NULL").join(df.select(identity(id).alias("parent")), "parent", "left_anti")
     (row,) = lost.agg(F.count(F.lit(1)).alias("count"), F.min("text").alias("text")).collect()
     return [Counted("orphan_ids", TABLE, row["count"], text=row["text"])] if row["count"] else []
 

@@ -226,11 +226,6 @@ def highest(word: Column, mask: Column) -> Column:
     return word * WORD_BITS + F.length(F.bin(mask)) - 1
 
 
-def is_set(mask: Column, place: Column) -> Column:
-    """Return whether a mask has the bit of a place of 0 to 31."""
-    return mask.bitwiseAND(F.call_function("shiftleft", F.lit(1).cast("bigint"), place.cast("int"))) != 0
-
-
 # --- The words of version-1 IDs: those that carry a counter, and those that are positions in a log ---
 
 

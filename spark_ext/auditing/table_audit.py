@@ -23,7 +23,7 @@ from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
-from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans, parents_of
+from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans
 from spark_ext.auditing._values import Sizes, collected, keep, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import (
@@ -180,7 +180,7 @@ def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Fac
         foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
         foreign = None if foreign is None or foreign.isEmpty() else foreign
         if columns.parent is not None:
-            parts.append(part_of(orphans(ids, parents_of(df, columns), foreign)))
+            parts.append(part_of(orphans(df, columns, foreign)))
         if origins & set(COUNTED) or foreign is not None:
             parts += generator_facts(counter_words(ids, foreign), rules, sizes)
         if columns.offset is None and "position" in origins:
