@@ -49,6 +49,8 @@ HALF: Final = 0xFFFFFFFF
 _SAME: Final = "pass the same columns; content='' leaves the content out"
 _STEP: Final = 1 << 20
 """The number of rows that are read at once."""
+_MOST_RANGES: Final = 200
+"""The most ranges of blocks that are conditions for the files."""
 _HASHED: Final = 1 << 16
 """The number of rows that are Python's values at one time."""
 
@@ -321,18 +323,28 @@ def rows_in_blocks(
 
 
 def _filtered(dataset: Any, columns: Columns, blocks: pa.Table) -> tuple[pa.Table, int]:
-    """Return the rows of a dataset in the ranges of blocks, and the number of rows in the row groups that have some."""
+    """Return the rows of a dataset in ranges that have blocks, and the number of rows in the row groups with some."""
     name = offset_of(columns)
     if not pa.types.is_integer(dataset.schema.field(name).type):
         table = dataset.to_table()
         return table, table.num_rows
-    ranges: list[tuple[int, int]] = []
-    for low in sorted({*blocks["block"].to_pylist()}):  # neighbours are one range
-        start = ranges.pop()[0] if ranges and low == ranges[-1][1] + 1 else low
-        ranges.append((start, low + SIZE - 1))
-    offset = pc.field(name)
+    offset, ranges = pc.field(name), ranges_of(np.unique(blocks["block"].to_numpy()), _MOST_RANGES)
     condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges))
     fragments = dataset.get_fragments(filter=condition)
     groups = itertools.chain.from_iterable(fragment.split_by_row_group(condition) for fragment in fragments)
     number = sum(group.row_groups[0].num_rows for group in groups)
     return dataset.to_table(filter=condition), number
+
+
+def ranges_of(blocks: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Return ranges of offsets that have some blocks, with the largest gaps between them; neighbors are one range.
+
+    Args:
+        blocks: The numbers of the blocks, sorted, at least one.
+        most: Number of ranges. Arrow takes time with the square of it, and crashes at 20,000.
+    """
+    step = np.diff(blocks)
+    ends = np.flatnonzero(step > SIZE)
+    ends = np.sort(ends[np.argsort(-step[ends], kind="stable")[: most - 1]])
+    first, last = blocks[np.append(0, ends + 1)], blocks[np.append(ends, len(blocks) - 1)] + (SIZE - 1)
+    return list(zip(first.tolist(), last.tolist(), strict=True))

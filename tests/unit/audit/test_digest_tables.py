@@ -14,10 +14,12 @@ np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
+_digest_tables = pytest.importorskip("msgid.audit._digest_tables")
 pytest.importorskip("xxhash")
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 PLACES = {"source": "source", "offset": "offset"}
+SIZE = 65_536
 
 
 def queue(rows, logs=3):
@@ -149,6 +151,27 @@ def test_comparison_of_digests_names_the_messages_and_reads_their_blocks(tmp_pat
     assert audit.compare(*paths, **columns, digests=(digests[0], digests[0])).rows_read == (0, 0)
     in_memory = audit.compare(sent, landed, **columns, digests=digests)
     assert in_memory.differences == whole.differences
+
+
+@pytest.mark.parametrize(
+    ("most", "ranges"),
+    [(9, [(0, 1), (4, 4), (7, 7), (20, 20)]), (3, [(0, 1), (4, 7), (20, 20)]), (2, [(0, 7), (20, 20)]), (1, [(0, 20)])],
+)
+def test_blocks_are_read_in_few_ranges_with_the_largest_gaps_between_them(most, ranges):
+    """Neighbors are one range. A filter of one condition per block would crash Arrow at 20,000 blocks."""
+    blocks = np.array([0, 1, 4, 7, 20]) * SIZE
+    expected = [(first * SIZE, (last + 1) * SIZE - 1) for first, last in ranges]
+    assert _digest_tables.ranges_of(blocks, most) == expected
+
+
+def test_many_blocks_that_differ_are_read_exactly(tmp_path):
+    """Rows between the blocks of a range are read, and not compared."""
+    offsets = [n * 2 * SIZE for n in range(500)]
+    for name, held in (("sent", offsets), ("landed", offsets[::2])):
+        pq.write_table(pa.table({"offset": held}), tmp_path / f"{name}.parquet")
+    digests = [audit.digest(tmp_path / f"{name}.parquet", offset="offset") for name in ("sent", "landed")]
+    report = audit.compare(tmp_path / "sent.parquet", tmp_path / "landed.parquet", digests=digests, offset="offset")
+    assert [one.offset for one in report.differences] == offsets[1::2]
 
 
 def test_losses_are_counted_if_the_rows_of_the_queue_are_gone():
