@@ -28,7 +28,9 @@ _DERIVED: Final = f"{layout.ORIGINS['derived']:x}"
 
 
 def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
-    """Return the ID of the message at a position of an ordered log; rereading the message gives the same ID.
+    """Return the ID of the message at a position of an ordered log, with its time in Unix seconds or as a datetime.
+
+    Rereading the message gives the same ID.
 
     Args:
         source: Name of one ordered log, such as ``"kafka://orders/3"``.
