@@ -10,6 +10,7 @@ from pyspark.sql.types import MapType
 from msgid import layout
 from msgid.rocketmq import KEYS, OFFSET_ID, REAL_QUEUE, REAL_TOPIC, RETRY, RETRY_TOPIC, UNIQUE_KEY
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._json import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
@@ -121,9 +122,5 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
 
     # Of a repeated name the last value counts, as in Python; a map of Spark must not have a name twice.
     read = F.from_json(text, _MAP, {"allowSingleQuotes": "false"})
-    # Spark's functions ignore what follows a value. Such text does not fit into an array and into an object.
-    alone = (F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1) & F.json_object_keys(
-        F.concat(F.lit('{"":'), text, F.lit("}"))
-    ).isNotNull()
-    valid = F.json_object_keys(text).isNotNull() & read.isNotNull() & F.coalesce(alone, F.lit(False))
+    valid = F.json_object_keys(text).isNotNull() & read.isNotNull() & is_one_value(text)
     return bound(F.map_entries(read), last_of_each), text.isNotNull() & ~valid

@@ -24,6 +24,7 @@ from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, r
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
+from spark_ext.columns._json import is_changed, is_one_value, marked, unmarked
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
@@ -46,15 +47,6 @@ _FOLDERS_AS_TEXT: Final = {"spark.sql.sources.partitionColumnTypeInference.enabl
 _BYTES: Final = "ISO-8859-1"
 """The encoding in which each byte is a character."""
 _MOST_KEYS: Final = 2000
-_MARK: Final = "\ufdd0"
-"""The first character of the strings that hold the numbers of a line. Unicode reserves it for use within a program."""
-_NUMBER: Final = (
-    r'\G((?:[^"\d-]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+)(?<=[:,\[\s])'
-    r"(-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+)(?=\s*[,\]}])"
-)
-"""The text and the strings of a line up to a number, and the number. It cannot be a key, which a `:` follows."""
-_PAIRED: Final = r"\\\\|\\u[dD][89abAB]\p{XDigit}{2}\\u[dD][c-fC-F]\p{XDigit}{2}"
-"""An escaped backslash, or the escapes of a surrogate pair."""
 _OPEN: Final = (
     "a cell is not closed, or has a quotation mark or a line break inside; multiLine=true reads cells of many lines"
 )
@@ -448,44 +440,35 @@ def read_json(spark: SparkSession, path: str, columns: tuple[str, ...] = (), pai
     read = lines.select(
         "value",
         F.json_object_keys("value").alias("keys"),
-        # Spark reads a number as a double before it is text: the number is made a string.
-        F.from_json(F.regexp_replace("value", _NUMBER, f'$1"{_MARK}$2"'), _texts(names), parsing).alias("row"),
+        F.from_json(marked(F.col("value")), _texts(names), parsing).alias("row"),
         *map(quoted_name, folders),
     )
-    marked = {name: F.col("row").getField(name) for name in names}
+    cells = {name: F.col("row").getField(name) for name in names}
     listed = {
         name: F.transform(F.from_json(cell, _PAIRS), _unmarked_pair)
-        for name, cell in marked.items()
+        for name, cell in cells.items()
         if name.lower() in pairs
     }
-    lacks_key = [marked[name].isNotNull() & _lacks_key(list) for name, list in listed.items()]
+    lacks_key = [cells[name].isNotNull() & _lacks_key(list) for name, list in listed.items()]
     reason = (
         F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
         .when(F.col("keys").isNull() | F.col("row")[CORRUPT].isNotNull(), "the line is not a JSON object")
         .when(F.size(F.array_distinct("keys")) < F.size("keys"), "the line has a key twice")
-        .when(_has_more(F.col("value")), "the line has more text after its JSON object")
+        .when(~is_one_value(F.col("value")), "the line has more text after its JSON object")
         .when(F.size(F.array_except("keys", known)) > 0, "the line has an empty key, or a key in another case")
-        .when(
-            F.regexp_replace("value", _PAIRED, "").rlike(rf"(?i)\\u(?:d[89a-f]|fdd0)|{_MARK}"),
-            "the line has half of a surrogate pair, or the noncharacter U+FDD0",
-        )
+        .when(is_changed(F.col("value")), "the line has half of a surrogate pair, or the noncharacter U+FDD0")
         .when(_any(lacks_key), "the line has a list that is not of pairs with a key")
     )
     return read.select(
-        *(listed.get(name, _unmarked(cell)).alias(name) for name, cell in marked.items()),
+        *(listed.get(name, unmarked(cell)).alias(name) for name, cell in cells.items()),
         *map(quoted_name, folders),
         F.when(reason.isNotNull(), F.col("value")).alias(CORRUPT),
         reason.alias(CORRUPT_REASON),
     )
 
 
-def _unmarked(cell: Column) -> Column:
-    """Return a value of a marked line with its numbers as the line has them."""
-    return F.regexp_replace(cell, f'^{_MARK}|"{_MARK}([^"]*)"', "$1")
-
-
 def _unmarked_pair(pair: Column) -> Column:
-    return F.struct(*(_unmarked(pair[name]).alias(name) for name in ("key", "value")))
+    return F.struct(*(unmarked(pair[name]).alias(name) for name in ("key", "value")))
 
 
 def _any(conditions: Iterable[Column]) -> Column:
@@ -494,12 +477,6 @@ def _any(conditions: Iterable[Column]) -> Column:
 
 def _lacks_key(pairs: Column) -> Column:
     return pairs.isNull() | F.exists(pairs, lambda pair: pair["key"].isNull())
-
-
-def _has_more(line: Column) -> Column:
-    """Return whether a line has text after its JSON object: Spark's functions of JSON do not read it."""
-    keys = F.json_object_keys(F.concat(F.lit('{"line":'), line, F.lit(',"end":0}')))
-    return ~F.coalesce(keys == F.array(F.lit("line"), F.lit("end")), F.lit(False))
 
 
 class JobFiles(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from spark_ext._filesystem import filesystem
+from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._writers import TableConflict
 
@@ -191,46 +194,39 @@ class MissingRows(OSError):
     """
 
 
-class CountedRows:
-    """Rows that are counted by the tasks that write them.
+def write_files(
+    df: DataFrame, table: str, inner: str, partition_by: tuple[str, ...], mode: str = "error"
+) -> list[tuple[pafs.FileInfo, int]]:
+    """Write rows as Parquet files to a folder of a table; return the files, each with its number of rows.
 
     A task reports success after it wrote to a folder of its own machine that the others do not share. Spark's own
-    commit does not notice the missing files.
+    commit does not notice the missing files, so the tasks count the rows.
 
-    Parameters
-    ----------
-    df : DataFrame
-        the rows; not a stream.
+    Raises
+    ------
+    MissingRows
+        if the driver does not see all rows. The files that it sees are deleted.
     """
-
-    def __init__(self, df: DataFrame) -> None:
-        self._observation = Observation()
-        self.df = df.observe(self._observation, F.count(F.lit(1)).alias("rows"))
-        """The rows, which an action counts; only the first one."""
-
-    def check(self, counts: list[int], path: str) -> None:
-        """Compare the number of written rows with the number of rows in the files that the driver sees.
-
-        Parameters
-        ----------
-        counts : list of int
-            number of rows in each file.
-        path : str
-            the table, for the error.
-
-        Raises
-        ------
-        MissingRows
-            if they differ.
-        """
-        written, seen = self._observation.get.get("rows"), sum(counts)
-        if written in (None, seen):
-            return
+    observation = Observation()
+    rows = checked_partitions(df.observe(observation, F.count(F.lit(1)).alias("rows")), partition_by)
+    # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
+    writer = rows.write.mode(mode).partitionBy(*partition_by).option("partitionOverwriteMode", "static")
+    with settings(df.sparkSession, EXACT):
+        writer.parquet(f"{table}/{inner}" if inner else table)
+    files, base = filesystem(table)
+    folder = f"{base}/{inner}".rstrip("/")
+    found = data_files(files, folder)
+    counts = footer_rows(files, found)
+    written, seen = observation.get.get("rows"), sum(counts)
+    if written not in (None, seen):
+        with suppress(OSError):
+            files.delete_dir(folder)
         raise MissingRows(
-            f"cannot write to {path}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in "
+            f"cannot write to {table}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in "
             f"{len(counts):,} files. Another driver of the query may have written the batch, or a worker may not share "
             "this folder with the driver: choose a store that all machines share"
         )
+    return [*zip(found, counts, strict=True)]
 
 
 def data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:

@@ -29,17 +29,14 @@ from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import (
     EXACT,
     NO_VALUE,
-    CountedRows,
     check_columns,
     check_fits,
     check_partitions,
-    checked_partitions,
-    data_files,
     evolved,
-    footer_rows,
     plain,
     united,
     widened,
+    write_files,
 )
 from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat, TableName
@@ -373,16 +370,9 @@ class _Table:
 
     def write_files(self, df: DataFrame, partition_by: tuple[str, ...]) -> list[AddAction]:
         """Write data files that readers do not see before the commit; VACUUM deletes those that are not committed."""
-        folder, counted = f"{WRITE}={uuid4().hex}", CountedRows(df)
-        with settings(self._spark, EXACT):
-            checked_partitions(counted.df, partition_by).write.partitionBy(*partition_by).parquet(
-                f"{self._path}/{folder}"
-            )
-        files, base = filesystem(self._path)
-        infos = data_files(files, f"{base}/{folder}")
-        counts = footer_rows(files, infos)
-        counted.check(counts, self._path)
-        return [_add_action(base, info, rows) for info, rows in zip(infos, counts, strict=True)]
+        written = write_files(df, self._path, f"{WRITE}={uuid4().hex}", partition_by)
+        base = filesystem(self._path)[1]
+        return [_add_action(base, info, rows) for info, rows in written]
 
     def commit(
         self,

@@ -15,21 +15,15 @@ from pyspark.sql import types as T
 from msgid._retrying import retry
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
-from spark_ext._settings import settings
 from spark_ext.tables._batches import (
-    EXACT,
-    CountedRows,
-    MissingRows,
     check_columns,
     check_fits,
     check_partitions,
-    checked_partitions,
-    data_files,
     evolved,
-    footer_rows,
     plain,
     united,
     widened,
+    write_files,
 )
 from spark_ext.tables._writers import TableConflict, check_query
 from spark_ext.tables.table_formats import TableFormat, format_of_table
@@ -90,7 +84,7 @@ class _Parquet(TableFormat):
             return False
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
-        _write(df, path, hidden, "error", partition_by)
+        write_files(df, path, hidden, partition_by)
         _mark(files, f"{base}/{hidden}")
         if not is_claimed:
             _claim(files, base, path, writer, partition_by, df)
@@ -116,7 +110,7 @@ class _Parquet(TableFormat):
         files, base = filesystem(path)
         if mode == "error" and _is_interrupted(files, base):
             mode = "overwrite"
-        _write(df, path, "", mode, partition_by)
+        write_files(df, path, "", partition_by, mode)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(plain(df.schema).jsonValue()).encode())
 
@@ -227,30 +221,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
                 f"cannot write to {path}: it holds {name}, which `write_once` has not written. Readers would not see "
                 "all rows. Choose another folder, or use format='delta'"
             )
-
-
-def _write(batch_df: DataFrame, path: str, inner: str, mode: str, partition_by: tuple[str, ...]) -> None:
-    """Write the files of a batch, and check that the driver sees all its rows.
-
-    Raises
-    ------
-    MissingRows
-        if not. The files that the driver sees are deleted.
-    """
-    counted = CountedRows(batch_df)
-    writer = checked_partitions(counted.df, partition_by).write.mode(mode).partitionBy(*partition_by)
-    # With dynamic partition overwrite, Spark would keep files of an interrupted attempt.
-    with settings(batch_df.sparkSession, EXACT):
-        writer.option("partitionOverwriteMode", "static").parquet(f"{path}/{inner}" if inner else path)
-    files, base = filesystem(path)
-    folder = f"{base}/{inner}".rstrip("/")
-    found = data_files(files, folder)
-    try:
-        counted.check(footer_rows(files, found), path)
-    except MissingRows:
-        with suppress(OSError):
-            files.delete_dir(folder)
-        raise
 
 
 def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:

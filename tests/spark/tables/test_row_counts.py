@@ -3,7 +3,7 @@
 import pytest
 
 from spark_ext import read_table, write_once
-from spark_ext.tables import _batches, delta, parquet
+from spark_ext.tables import _batches
 from spark_ext.tables._batches import MissingRows
 from spark_ext.tables.table_formats import table_format
 
@@ -13,13 +13,9 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(params=["parquet", "delta"])
 def unshared(request, monkeypatch):
     """Hide a file from the driver, as on a disk that a worker does not share; return the format, and how to end it."""
-    module = {"parquet": parquet, "delta": delta}[request.param]
-    monkeypatch.setattr(module, "data_files", lambda *arguments: _batches.data_files(*arguments)[1:])
-
-    def share():
-        monkeypatch.setattr(module, "data_files", _batches.data_files)
-
-    return request.param, share
+    whole = _batches.data_files
+    monkeypatch.setattr(_batches, "data_files", lambda *arguments: whole(*arguments)[1:])
+    return request.param, lambda: monkeypatch.setattr(_batches, "data_files", whole)
 
 
 def test_batch_whose_rows_the_driver_does_not_see_is_not_committed(spark, unshared, tmp_path):
