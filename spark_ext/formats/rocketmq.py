@@ -10,7 +10,7 @@ from pyspark.sql.types import MapType
 from msgid import layout
 from msgid.rocketmq import KEYS, OFFSET_ID, REAL_QUEUE, REAL_TOPIC, RETRY, RETRY_TOPIC, UNIQUE_KEY
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
-from spark_ext.columns._json import is_one_value
+from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of

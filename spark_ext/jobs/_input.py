@@ -24,7 +24,7 @@ from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, r
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
-from spark_ext.columns._json import is_changed, is_one_value, marked, unmarked
+from spark_ext.columns._json_text import is_changed, is_one_value, marked, unmarked
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
