@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import msgid as library
-from msgid._moments import moment_of
+from msgid._moments import EPOCH, moment_of, seconds_since_epoch
 from msgid._validate import quote
 from msgid.ids import _display
 
@@ -73,10 +74,6 @@ class _Moment(click.ParamType):  # type: ignore[type-arg]  # not generic in clic
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | datetime:
         if isinstance(value, str) and value.isascii():
-            try:
-                return int(value)
-            except ValueError:
-                pass
             try:
                 return float(value)
             except ValueError:
@@ -179,11 +176,14 @@ class _Line(NamedTuple):
 
 
 @click.command(
-    epilog=examples("msgid inspect 0156F7E71C361B21BC024CCDBE00000000", "msgid generate -n 3 | msgid inspect --json -")
-)
+    epilog=examples("msgid inspect 0156F7E71C361B21BC024CCDBE00000000", "msgid generate -n 3 | msgid inspect --json -",
+                    "msgid inspect C0A8F001103E214D29547ACFD6E30000 --near 2021-10-03T00:00:00+08:00")
+)  # fmt: skip
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def inspect(ids: tuple[str, ...], as_json: bool) -> None:
+@click.option("--near", type=_TIME, help="A time up to 27 days after a version-0 ID: show when a client made it.")
+@click.option("--timezone", default="UTC", show_default=True, help="Time zone of the client, for --near.")
+def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, timezone: str) -> None:
     """Show the fields of IDs of any version. '-' reads IDs from standard input, one per line.
 
     A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
@@ -192,10 +192,15 @@ def inspect(ids: tuple[str, ...], as_json: bool) -> None:
     console = Console(highlight=False)
 
     def show(line: _Line, id: AnyId) -> None:
+        made = {}
+        if near is not None and isinstance(id, library.ClientUniqueId):
+            latest = EPOCH + timedelta(seconds=seconds_since_epoch("near", near))
+            made = {"made": id.time_near(latest, timezone=timezone).isoformat()}
         if as_json:
-            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id)}))
+            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id), **made}))
         else:
-            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold")), soft_wrap=True)
+            shown = "".join(f"  made {time}" for time in made.values())
+            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold"), shown), soft_wrap=True)
             console.print(drawn(id))
 
     _for_each(ids, show, as_json)
@@ -222,14 +227,12 @@ def _for_each(ids: tuple[str, ...], show: Callable[[_Line, AnyId], None], as_jso
     failed = False
     for line in _lines(ids):
         try:
-            id = library.parse(line.text)
-        except library.InvalidMessageId as error:
+            show(line, library.parse(line.text))
+        except ValueError as error:
             failed = True
             if as_json:
                 click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
             click.echo(f"{line.place} {line.number}: {error}", err=True)
-            continue
-        show(line, id)
     sys.exit(1 if failed else 0)
 
 

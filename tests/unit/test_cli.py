@@ -91,6 +91,11 @@ def test_inspect_of_an_id_shows_every_field_with_its_meaning():
     out = run("inspect", "C0A8F001103E214D29547ACFD6E30000")[1]
     for shown in ("v0-client-unique", "192.168.240.1", "loader_hash", "2060441315", "day 24 of the month, 20:20"):
         assert shown in out
+    near = ["--near", "2021-10-03T00:00:00Z", "--timezone", "Asia/Shanghai"]
+    status, out = run("inspect", "--json", "-", *near, stdin=f"{V1}\nC0A8F001103E214D29547ACFD6E30000\n{'F' * 32}")
+    shown = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert [one.get("made") for one in shown] == [None, "2021-09-24T12:20:41.315000+00:00", None]
+    assert (status, "cannot tell the time of" in shown[2]["error"]) == (1, True)
 
 
 def test_inspect_of_standard_input_reports_bad_lines():
@@ -254,6 +259,7 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["generate", "-n", "1.5"], 2, "must be a whole number"),
         (["generate", "-n", "\u0663"], 2, "must be a whole number"),
         (["inspect"], 2, "pass one or more IDs"),
+        (["inspect", "C0A8F001103E214D29547ACFD6E30000", "--near", "inf"], 1, "got inf"),
         (["inspect", "nope"], 1, "argument 1: invalid message id 'nope'"),
         (["translate"], 2, "pass one or more IDs"),
         (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
