@@ -15,7 +15,7 @@ from check_site import browser
 
 PAGES = Path(__file__).parent / "pages"
 TARGET = PAGES / "images" / "audit.png"
-SIZE = {"width": 1000, "height": 775, "deviceScaleFactor": 1, "mobile": True}
+SIZE = {"width": 1000, "height": 990, "deviceScaleFactor": 1, "mobile": True}
 
 
 def main() -> None:

@@ -118,6 +118,17 @@ class Unread(NamedTuple):
     rows: dict[str, int]
 
 
+class Range(NamedTuple):
+    """Messages of one fault whose offsets follow each other; ``id`` is the ID of the first."""
+
+    fault: str
+    scope: str
+    first: int | None
+    last: int | None
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
+    id: str | None
+
+
 @dataclass(eq=False, repr=False)
 class Report:
     """The lost, repeated and late messages of a table, by their IDs and positions.
@@ -251,7 +262,15 @@ class Report:
     @property
     def verdict(self) -> list[str]:
         """The lines above the findings: the summary, what to read again, what is complete, and what was not checked."""
-        return [self.summary, *_read_again(self), *_complete(self.complete_until), *_unchecked_line(self.not_checked)]
+        skipped = "; ".join(unchecked(self.not_checked))
+        return [*self.conclusion, *([f"not checked: {skipped}"] if skipped else [])]
+
+    @property
+    def conclusion(self) -> list[str]:
+        """The lines of the verdict without what was not checked."""
+        until = self.complete_until
+        complete = [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
+        return [self.summary, *_read_again(self), *complete]
 
     @property
     def summary(self) -> str:
@@ -487,18 +506,14 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
     return found, unread
 
 
-def _range(c: Counted) -> str:
-    return f"{c.x}" if c.x == c.y else f"{c.x} to {c.y}"
+def span(first: int, last: int) -> str:
+    """Return a range as text."""
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 _EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
-    "missing_offsets": _range,
-    "missing_sequences": _range,
-    "duplicate_messages": lambda c: f"offset {c.x}",
-    "conflicting_messages": lambda c: f"offset {c.x}",
-    "lost_messages": lambda c: f"offset {c.x}",
-    "changed_messages": lambda c: f"offset {c.x}",
-    "extra_messages": lambda c: f"offset {c.x}",
+    **dict.fromkeys(("missing_offsets", "missing_sequences"), lambda c: span(c.x or 0, c.y or 0)),
+    **dict.fromkeys((*FAULTS.values(), "conflicting_messages"), lambda c: f"offset {c.x}"),
     "late_messages": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.0f} s late",
     "time_backwards": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.3f} s back",
     "clock_backwards": lambda c: f"sequence {c.x}, {c.y:,} s back",
@@ -568,37 +583,41 @@ def lost_ranges(report: Report) -> list[Gap]:
     if report.sent is None:
         is_lost = any(one.check == "missing_offsets" and one.severity == "error" for one in report.findings)
         return [gap for gap in report.gaps if gap.kind == "offset"] if is_lost else []
-    ranges: list[Gap] = []
-    for fault, scope, offset, _ in report.differences:
-        if fault == "lost" and offset is not None:
-            joins = bool(ranges) and ranges[-1].scope == scope and ranges[-1].last + 1 == offset
-            first = ranges.pop().first if joins else offset
-            ranges.append(Gap("offset", scope, first, offset, offset - first + 1))
-    return ranges
+    return [
+        Gap("offset", one.scope, one.first, one.last, one.count)
+        for one in ranges(report.differences)
+        if one.fault == "lost" and one.first is not None and one.last is not None
+    ]
+
+
+def ranges(differences: Iterable[Difference]) -> list[Range]:
+    """Return the messages in which two sides differ as ranges; one without an offset is a range of its own."""
+    found: list[Range] = []
+    for fault, scope, offset, id in differences:
+        before = found[-1] if found else None
+        if before and offset is not None and before[:2] == (fault, scope) and before.last == offset - 1:
+            found[-1] = before._replace(last=offset, count=before.count + 1)
+        else:
+            found.append(Range(fault, scope, offset, offset, 1, id))
+    return found
 
 
 def _read_again(report: Report) -> list[str]:
     """Return the ranges of lost offsets as at most one line."""
-    ranges = lost_ranges(report)
-    named = [f"{_shown(scope)} {first}{f' to {last}' if last > first else ''}" for _, scope, first, last, _ in ranges]
+    named = [f"{_shown(gap.scope)} {span(gap.first, gap.last)}" for gap in lost_ranges(report)]
     more = [f"and {_of(len(named) - _NAMED, 'other range')}"] if len(named) > _NAMED else []
     return [f"read again: {', '.join((*named[:_NAMED], *more))}"] if named else []
 
 
-def _complete(until: datetime | None) -> list[str]:
-    return [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
-
-
-def _unchecked_line(not_checked: list[NotChecked]) -> list[str]:
-    """Return the checks that were not made as at most one line, by their reason."""
+def unchecked(not_checked: list[NotChecked], most: int = _NAMED) -> list[str]:
+    """Return the checks that were not made, by their reason; one name stands for more than the given number."""
     by_reason: dict[str, list[str]] = {}
     for check, reason in not_checked:
         by_reason.setdefault(reason, []).append(check)
-    parts = [
-        f"{', '.join(held) if len(held) <= _NAMED else f'{held[0]} and {len(held) - 1} others'} ({reason})"
+    return [
+        f"{', '.join(held) if len(held) <= most else f'{held[0]} and {len(held) - 1} others'} ({reason})"
         for reason, held in by_reason.items()
     ]
-    return [f"not checked: {'; '.join(parts)}"] if parts else []
 
 
 def _laid_out(findings: list[Finding]) -> list[str]:
@@ -607,15 +626,8 @@ def _laid_out(findings: list[Finding]) -> list[str]:
         return []
     head = ("severity", "check", "scope", "count", "example")
     rows = [head, *((f.severity, f.check, _shown(f.scope), f"{f.count:,}", _shown(f.example or "")) for f in findings)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
-    right = head.index("count")
-    return [
-        "  ".join(
-            cell.rjust(width) if place == right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    a, b, c, d, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [f"{row[0]:{a}}  {row[1]:{b}}  {row[2]:{c}}  {row[3]:>{d}}  {row[4]}".rstrip() for row in rows]
 
 
 def _metrics(report: Report) -> str:

@@ -246,7 +246,7 @@ def test_a_page_and_json_show_the_messages():
         {"fault": "lost", "scope": "table", "offset": None, "id": "b<"}
     ]
     assert "b&lt;" in report.to_html()
-    assert "Not checked: changed_messages" in report.to_html()
+    assert "changed_messages (without content on both sides)" in report.to_html()
 
 
 def test_command_compares_files(tmp_path):

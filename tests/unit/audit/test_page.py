@@ -68,17 +68,18 @@ def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, sc
     browser.get((tmp_path / "audit.html").as_uri())
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    for name, count in (("bars", len(report.findings)), ("timelines", len(report.logs))):
-        charts = browser.find_elements("css selector", f"#{name} svg")
+    for place, count in (("#findings .share", len(report.findings)), ("#timelines", len(report.logs))):
+        charts = browser.find_elements("css selector", f"{place} svg")
         assert len(charts) == count
+        assert len({(chart.rect["x"], chart.rect["width"]) for chart in charts}) == 1
         for chart in charts:
             assert chart.is_displayed()
             assert chart.rect["width"] >= 100
-            assert chart.rect["height"] >= 14
-            assert chart.get_attribute("aria-label")
-    gaps = browser.find_elements("css selector", "#timelines rect.gap")
-    assert gaps
-    assert all(gap.rect["width"] >= 1 for gap in gaps)
+            assert chart.rect["height"] >= 12
+    assert all(chart.get_attribute("aria-label") for chart in charts)
+    marks = browser.find_elements("css selector", "#findings rect.bar, #timelines rect.missing")
+    assert len(marks) > len(report.findings)
+    assert all(mark.rect["width"] >= 1 for mark in marks)
     colours = "const s = getComputedStyle(document.querySelector('main')); return [s.color, s.backgroundColor]"
     ink, paper = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in browser.execute_script(colours))
     assert (ink < paper) == (scheme == "light")
@@ -99,14 +100,42 @@ def test_page_in_a_browser_sorts_a_table_from_the_keyboard(browser, report, tmp_
     assert browser.get_log("browser") == []
 
 
+def test_page_shows_small_findings_beside_large_ones():
+    """Each has a bar on its own scale, with its share of its log; the ranges of each log stand beside its track."""
+    offsets = [*range(10), *range(9_990, 10_000)], [one for one in range(1_000) if one not in (7, 8, 300)]
+    rows = {"source": ["a"] * 20 + ["b"] * 997, "offset": [*offsets[0], *offsets[1]]}
+    text = audit.audit_table(rows).to_html()
+    assert [float(share) for share in re.findall(r"<span>([0-9.]+) %</span>", text)] == [99.8, 0.3]
+    assert "9,980 missing: 10 to 9989" in text
+    assert "3 missing: 7 to 8, 300" in text
+
+
+def test_page_of_a_comparison_shows_ranges_and_their_places():
+    """Messages that follow each other are one row and one mark; a message without an offset is a row of its own."""
+    sent = {"source": ["a"] * 100, "offset": range(100), "content": ["x"] * 100}
+    kept = [*range(20), *range(80, 99), 99, 99]
+    landed = {"source": ["a"] * 41, "offset": kept, "content": ["y" if one == 85 else "x" for one in kept]}
+    text = audit.compare(sent, landed).to_html()
+    assert "60 lost: 20 to 79" in text
+    assert "1 changed: 85" in text
+    assert "1 duplicate: 99" in text
+    rows = re.findall(r"<tr>(.*?)</tr>", text[text.index('<table id="differences">') :])
+    assert [re.findall(r'value="(\d+)"', row) for row in rows[1:]] == [
+        ["20", "79", "60"], ["85", "85", "1"], ["99", "99", "1"],
+    ]  # fmt: skip
+    assert len(re.findall('<rect class="(?:lost|changed|duplicate)"', text)) == 3
+    assert '<table id="gaps">' not in text
+    assert 'id="timelines"' not in audit.compare(["x", "y"], ["x"]).to_html()
+
+
 def test_page_without_its_script_has_everything(report):
     """The text of the page has each finding, gap and note, and each meaning once; nothing is loaded from elsewhere."""
     text = re.sub(r"<script>.*?</script>", "", report.to_html(), flags=re.S)
     for finding in report.findings:
         assert f"<td>{finding.check}</td><td>{finding.severity}</td><td>{finding.scope}</td>" in text
         assert text.count(finding.meaning) == 1
-    for note in report.notes:
-        assert note in text
+    for text_once in (*report.notes, *report.conclusion[1:], "orphan_ids (without a parent)"):
+        assert text.count(text_once[1:]) == 1
     assert "All times are in UTC." in text
     assert report.logs[0].first_time.strftime("%Y-%m-%d %H:%M:%SZ") in text
     assert re.findall(r"(?:src|href)=\"([^\"]*)\"", text) == ["data:,"]
