@@ -300,7 +300,7 @@ class Processor(BaseProcessor):
 
         Raises:
             BatchFailed: if messages were not handled and ``dead_letter`` is None. It contains all outcomes.
-            TooManyFailures: if ``stop_after`` messages in a row have failed. Nothing of their batch is stored.
+            TooManyFailures: if ``stop_after`` messages in a row have failed. Nothing of their batch is published.
             Exception: any error of the store or the publisher. All messages must be delivered again.
         """
         outcomes: list[Outcome] = []

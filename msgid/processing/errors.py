@@ -98,7 +98,7 @@ class ChangedOutputs(Exception):
 class TooManyFailures(Exception):
     """Raised if ``stop_after`` messages in a row failed: the handler or a service is probably at fault.
 
-    Nothing of the batch is stored or published, and none of its messages is a dead letter: it must be delivered again.
+    Nothing of the batch is published, and none of its messages is a dead letter: it must be delivered again.
     The error of the last message is the ``__cause__``.
 
     Attributes:
