@@ -238,7 +238,7 @@ def size(folder: Path) -> None:
         processor = Processor(store, count, list, clock=itertools.count(0, 1000).__next__)
         processor.handle_many(messages(0, 100_000, keys=1000))
         if older:
-            store.forget(1_000_000_000)  # all but the last batch, whose outputs may not be published
+            store.forget(100_000_000_000)  # all but the last batch, whose outputs may not be published
         store._connection().execute("VACUUM")
         store.close()
         sizes.append(path.stat().st_size / 100_000)
