@@ -33,9 +33,9 @@ micros = st.one_of(
 long_spans = st.integers(28 * 86_400_000 - 3_600_000, 32 * 86_400_000)
 
 
-@pytest.fixture(params=["America/New_York", "Asia/Kolkata", "UTC"])
+@pytest.fixture(params=["America/New_York", *(pytest.param(zone, marks=pytest.mark.details) for zone in ZONES[:2])])
 def session_zone(request, spark):
-    """Three time zones: an ID does not depend on the session's time zone."""
+    """Three time zones: an ID does not depend on the session's time zone; `test_settings` has another one."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", request.param)
     yield request.param
@@ -74,13 +74,6 @@ def test_derive_id_of_integer_names_and_binary_parents_is_the_same(spark, ansi):
     df = spark.createDataFrame([(bytearray.fromhex(PARENT), n) for n in (0, -7, 2**62)], "parent binary, n bigint")
     made = df.select("n", spark_ext.derive_id("parent", "n").alias("id")).collect()
     assert {row.n: row.id for row in made} == {n: str(msgid.derive_id(PARENT, n)) for n in (0, -7, 2**62)}
-
-
-def test_position_id_with_unix_seconds_is_that_of_the_timestamp(spark, ansi):
-    """As in Python, a number is Unix seconds."""
-    df = spark.createDataFrame([(-1.5,), (1648047038.9,)], "at double")
-    made = df.select("at", spark_ext.position_id(F.lit("log"), F.lit(7), "at").alias("id")).collect()
-    assert {row.at: row.id for row in made} == {at: str(msgid.position_id("log", 7, at)) for at in (-1.5, 1648047038.9)}
 
 
 @pytest.mark.parametrize(
@@ -224,16 +217,6 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
         spark.conf.unset("spark.sql.session.timeZone")
 
 
-def test_position_id_under_timestamp_ntz_as_the_default_type_is_the_same(spark, session_zone):
-    """The meaning of ``timestamp`` in the session's SQL does not change an ID."""
-    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
-    try:
-        made = spark_ext.position_id(F.lit("log"), F.lit(1), F.timestamp_seconds(F.lit(1_648_047_038)))
-        assert spark.range(1).select(made).first()[0] == str(msgid.position_id("log", 1, 1_648_047_038))
-    finally:
-        spark.conf.unset("spark.sql.timestampType")
-
-
 @pytest.mark.parametrize(
     ("offset", "ansi"),
     covering(["1.2D", "double('NaN')", "7.0BD", "'7'", "X'07'", "true"], ANSI, strength=1),
@@ -296,13 +279,6 @@ def test_numbers_that_are_no_moment_raise_before_spark_changes_them(spark, ansi,
     words = f"(at|near) must be Unix seconds within the years 1 to 9999, got {MOMENTS_OUTSIDE[at]}|CAST_INVALID_INPUT"
     with query_fails(words):
         df.select(AT_A_MOMENT[name]()).collect()
-
-
-def test_times_at_the_ends_of_the_years_agree_with_python(spark, ansi):
-    """The first second of the year 1 and the last one of 9999 are times."""
-    df = spark.createDataFrame([(-62_135_596_800,), (253_402_300_799,)], "at bigint")
-    for row in df.select("at", spark_ext.position_id(F.lit("log"), F.lit(1), "at").alias("id")).collect():
-        assert row.id == str(msgid.position_id("log", 1, row.at))
 
 
 @pytest.mark.parametrize(

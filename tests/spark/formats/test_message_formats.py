@@ -4,6 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from helpers.versions import since
 from pyspark.sql import functions as F
 
 import msgid
@@ -12,6 +13,7 @@ from msgid import _known_tables as known_tables
 from spark_ext.cli import spark_ext as command
 from spark_ext.formats import message_formats
 from spark_ext.jobs import audit_job, messages_job
+from spark_ext.testing import MessageFormatTests
 
 pytestmark = pytest.mark.spark
 
@@ -51,24 +53,30 @@ def pulsar(monkeypatch):
     ids.register_message_format(Pulsar())
 
 
+ENTRIES = (0, 1, 3)
+LOG, AT = "pulsar:eu/orders/0/7", 1767225600
 LINES = [
     {"topic": "orders", "message_id": f"7:{entry}:0:-1", "published": "2026-01-01T00:00:00Z", "payload": "a"}
-    for entry in (0, 1, 3)
+    for entry in ENTRIES
 ]
 BAD = {"topic": "orders", "message_id": "seven", "published": "2026-01-01T00:00:00Z", "payload": "bad"}
 
 
-def test_own_message_format_is_a_table_of_messages(spark, tmp_path, pulsar):
-    """Rows get the IDs of their positions; a malformed row is poisoned; the sinks take the table."""
-    df = spark.createDataFrame([tuple(line.values()) for line in [*LINES, BAD]], list(BAD))
-    table = ids.messages(df, "pulsar", cluster="eu")
-    rows = {row.offset: row for row in table.collect()}
-    at = 1767225600
-    assert rows[1 << 16].id == str(msgid.position_id("pulsar:eu/orders/0/7", 1 << 16, at))
-    assert (rows[None].state, rows[None].reason) == ("poisoned", "invalid message: no message ID")
-    assert bytes(rows[None].original) == b"bad"
-    assert ids.write_once(table, 0, str(tmp_path / "t"), app_id="a")
-    assert ids.read_table(spark, str(tmp_path / "t")).count() == 4
+GOOD = [
+    (
+        tuple(line.values()),
+        [{"id": str(msgid.position_id(LOG, n << 16, AT)), "source": LOG, "offset": n << 16, "payload": b"a"}],
+    )
+    for n, line in zip(ENTRIES, LINES, strict=True)
+]
+
+
+@since(4, 0)
+class TestPulsar(MessageFormatTests):
+    """The small format passes the tests of all formats."""
+
+    format, schema = Pulsar(), "topic string, message_id string, published string, payload string"
+    options, good, malformed = {"cluster": "eu"}, GOOD, [(tuple(BAD.values()), b"bad")]
 
 
 def test_job_and_audit_use_an_own_message_format(spark, tmp_path, pulsar):

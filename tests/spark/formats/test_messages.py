@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from helpers import strategies
 from helpers import vector_files as vectors
 from pyspark.sql import functions as F
 
@@ -32,77 +31,6 @@ def table(spark, values, format, **options):
     return ids.messages(df, format, **options).withColumn("micros", F.unix_micros("timestamp")).collect()
 
 
-def test_messages_of_iggy_in_any_form_are_the_same_rows(spark):
-    """Single messages, poll responses and JSON give the same rows, and every field equals Python's."""
-    made = strategies.many(strategies.iggy_messages(), 100)
-    expected = [
-        (
-            message.id_text,
-            message.offset,
-            str(message.state),
-            message.timestamp,
-            message.checksum,
-            {key: (str(kind), raw) for key, (kind, raw) in message.headers.items()},
-            message.payload,
-            None,
-        )
-        for message in made
-    ]
-    sources = {
-        "iggy-message": [iggy.encode(message, "m45") for message in made],
-        "iggy-poll": [iggy.encode_poll(iggy.PollResponse(5, 1, made), "m45")],
-        "iggy-json": [iggy.to_json(message) for message in made],
-    }
-    for format, values in sources.items():
-        # The layout is passed, because checksums cannot show it if every payload is empty.
-        rows = table(spark, values, format, topic="t", layout="m45")
-        found = [
-            (
-                row.id,
-                row.offset,
-                row.state,
-                row.micros,
-                row.checksum,
-                {key: (held.kind, bytes(held.value)) for key, held in row.headers.items()},
-                bytes(row.payload),
-                row.reason,
-            )
-            for row in rows
-        ]
-        assert found == expected
-        assert {row.partition for row in rows} == {5 if format == "iggy-poll" else None}
-        assert {row.topic for row in rows} == {"t"}
-
-
-def test_messages_of_danube_in_any_form_are_the_same_rows(spark):
-    """Protobuf and JSON give the same rows, every field equals Python's, and the ID is the position ID."""
-    made = [
-        replace(
-            message,
-            publish_time=message.publish_time % 10**14,
-            msg_id=message.msg_id._replace(
-                topic_offset=message.msg_id.topic_offset % 2**48, producer_id=message.msg_id.producer_id % 2**63
-            ),
-            request_id=1,
-            schema_id=None if message.schema_id is None else message.schema_id % 2**63,
-        )
-        for message in strategies.many(strategies.danube_messages, 100)
-    ]
-    values = {
-        "danube": [message.encode() for message in made],
-        "danube-json": [message.to_json() for message in made],
-    }
-    for format, encoded in values.items():
-        for row, message in zip(table(spark, encoded, format, logged=True), made, strict=True):
-            assert row.id == str(message.msg_id.position_id(message.publish_time // 1000))
-            assert (row.source, row.topic) == (message.msg_id.source, message.msg_id.topic_name)
-            assert (row.offset, row.micros) == (message.msg_id.topic_offset, message.publish_time * 1000)
-            assert (bytes(row.payload), row.attributes) == (message.payload, message.attributes)
-            schema = (message.schema_id, message.schema_version)
-            assert (row.schema or (None, None)) == schema
-            assert (row.state, row.reason) == ("available", None)
-
-
 def test_messages_of_segments_have_their_topic_and_partition(spark, tmp_path):
     """Topic and partition come from Iggy's folders; in other folders, the folder is the source."""
     spark.dataSource.register(IggyDataSource)
@@ -126,42 +54,6 @@ def test_messages_of_rows_without_the_columns_of_the_source_names_those_that_are
         ValueError, match=r"columns of format\('iggy'\), got none of source, stream, topic, .*, original$"
     ):
         ids.messages(df)
-
-
-SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud800":{"kind":"raw","value":"AQ=="}}}'
-
-
-TEXT = DANUBE.to_json()
-
-
-@pytest.mark.parametrize(
-    ("format", "good", "malformed"),
-    [
-        ("iggy-message", iggy.encode(GOOD, "m45"), [iggy.encode(GOOD, "m45")[:-1]]),
-        ("iggy-poll", iggy.encode_poll(iggy.PollResponse(1, 1, [GOOD]), "m45"), [bytes(12) + b"\xff" * 4]),
-        ("iggy-json", iggy.to_json(GOOD), ["[1", SURROGATE_KEY]),
-        ("danube", DANUBE.encode(), [b"\xff"]),
-        (
-            "danube-json",
-            TEXT,
-            [
-                '{"a": 1.5}',
-                "{}",
-                TEXT.replace('"msg_id"', '"subscription_name": null, "msg"'),
-                TEXT.replace('"producer_name": "', '"producer_name": "\\ud800'),
-            ],
-        ),
-    ],
-)
-def test_messages_that_do_not_decode_are_poisoned(spark, format, good, malformed):
-    """Malformed messages and NULL are poisoned with the reason; other messages are unchanged."""
-    first, *poisoned, last = table(spark, [good, *malformed, None], format)
-    assert (first.state, first.reason, first.original) == ("available", None, None)
-    for bad, row in zip(malformed, poisoned, strict=True):
-        assert row.state == "poisoned"
-        assert row.reason.startswith("invalid message: ")
-        assert bytes(row.original) == (bad.encode() if isinstance(bad, str) else bad)
-    assert (last.state, last.reason, last.original) == ("poisoned", "no message", None)
 
 
 def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):

@@ -8,11 +8,15 @@ from helpers.covering import covering, first_by_default
 from helpers.rocketmq_log import read_record
 from helpers.vector_files import ROCKETMQ as RECORDED
 from helpers.vector_files import from_ms
+from helpers.versions import since
 from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
 from msgid import InvalidMessage, kafka, rocketmq
+from msgid._moments import unix_micros
+from spark_ext.formats.message_formats import message_format
+from spark_ext.testing import MessageFormatTests
 
 pytestmark = pytest.mark.spark
 
@@ -64,24 +68,44 @@ def collected(table):
     return {(row["offset"], row["payload"]): row for row in table.collect()}
 
 
-@pytest.mark.parametrize("header", ["message_id", None])
-def test_kafka_rows_have_the_ids_of_plain_python(spark, ansi, header):
-    """A valid row has the ID of `msgid.kafka.Record`; a malformed row is poisoned with a reason, and not lost."""
-    rows = [tuple(row.values()) for row in KAFKA_ROWS]
-    found = ids.messages(spark.createDataFrame(rows, KAFKA), "kafka", cluster="eu", id_header=header).collect()
-    assert len(found) == len(KAFKA_ROWS)
-    for given, row in zip(KAFKA_ROWS, found, strict=True):
+def judged(rows, payload, message_of):
+    """Divide rows into those with their messages in plain Python, and malformed ones with their payloads."""
+    good, malformed = [], []
+    for row in rows:
         try:
-            expected = kafka.Record.of(given).message_id("eu", header)
+            good.append((tuple(row.values()), [message_of(row)]))
         except InvalidMessage:
-            assert (row["id"], row["state"]) == (None, "poisoned")
-            assert row["reason"].startswith("invalid message: no ")
-            assert bytes(row["original"]) == b"v"
-        else:
-            assert (row["id"], row["state"], row["original"]) == (expected, "available", None)
-            assert row["source"] == "kafka:eu/orders/3"
-            assert row["payload"] == given["value"]
-            assert bytes(row["key"]) == b"k"
+            malformed.append((tuple(row.values()), row[payload]))
+    return good, malformed
+
+
+def of_kafka(header):
+    """Return a function that returns the message of a row as `msgid.kafka` reads it."""
+
+    def message_of(row):
+        return {
+            "id": kafka.Record.of(row).message_id("eu", header), "source": "kafka:eu/orders/3", "topic": "orders",
+            "partition": 3, "offset": row["offset"], "timestamp": unix_micros(row["timestamp"]), "key": b"k",
+            "payload": row["value"], "reason": kafka.Record.of(row).note(header),
+        }  # fmt: skip
+
+    return message_of
+
+
+@since(4, 0)
+class TestKafka(MessageFormatTests):
+    """Rows of Spark's source."""
+
+    format, schema, options = message_format("kafka"), KAFKA, {"cluster": "eu"}
+    good, malformed = judged(KAFKA_ROWS, "value", of_kafka("message_id"))
+
+
+@since(4, 0)
+class TestKafkaWithoutHeaders(MessageFormatTests):
+    """Rows whose place is their identity."""
+
+    format, schema, options = message_format("kafka"), KAFKA, {"cluster": "eu", "id_header": None}
+    good, malformed = judged(KAFKA_ROWS, "value", of_kafka(None))
 
 
 def test_kafka_header_that_is_not_an_id_is_named_in_the_reason(spark):
@@ -245,34 +269,49 @@ def recorded_rows():
         yield {**row, "properties": json.dumps(row["properties"], ensure_ascii=False), **times}
 
 
-def test_rocketmq_rows_have_the_ids_of_plain_python(spark, ansi):
-    """A valid row has the ID of `msgid.rocketmq.Record`; a malformed row is poisoned with a reason, and not lost."""
-    given = [
-        rocketmq_row(),
-        rocketmq_row(queueOffset=8, properties=json.dumps({"UNIQ_KEY": V1.lower(), "KEYS": "order-7"})),
-        rocketmq_row(queueOffset=9, properties=json.dumps({"UNIQ_KEY": "7F0000010000238F000000000001E240"})),
-        rocketmq_row(queueOffset=10, properties=json.dumps({"UNIQ_KEY": "own key"})),
-        rocketmq_row(queueOffset=11, properties=None),
-        rocketmq_row(queueOffset=12, properties=f'  {{"UNIQ_KEY":"{V1}"}}\n'),
-        *(rocketmq_row(properties=text) for text in BROKEN_PROPERTIES),
-        rocketmq_row(brokerName=None),
-        rocketmq_row(queueId=-1),
-        rocketmq_row(storeTimestamp=None),
-        rocketmq_row(queueOffset=None),
-        *recorded_rows(),
-    ]
-    df = spark.createDataFrame([tuple(row.values()) for row in given], ROCKETMQ)
-    found = ids.messages(df, "rocketmq").collect()
-    for row, result in zip(given, found, strict=True):
-        try:
-            expected = rocketmq.Record.of(row)
-        except InvalidMessage:
-            assert (result["id"], result["state"], bytes(result["original"])) == (None, "poisoned", b"hi")
-        else:
-            assert (result["id"], result["state"]) == (expected.message_id(), "available")
-            assert result["source"] == expected.source
-    assert (bytes(found[1]["key"]), found[1]["attributes"]["KEYS"]) == (b"order-7", "order-7")
-    assert found[3]["reason"] == "property UNIQ_KEY does not hold an ID"
+ROCKETMQ_ROWS = [
+    rocketmq_row(),
+    rocketmq_row(queueOffset=8, properties=json.dumps({"UNIQ_KEY": V1.lower(), "KEYS": "order-7"})),
+    rocketmq_row(queueOffset=9, properties=json.dumps({"UNIQ_KEY": "7F0000010000238F000000000001E240"})),
+    rocketmq_row(queueOffset=10, properties=json.dumps({"UNIQ_KEY": "own key"})),
+    rocketmq_row(queueOffset=11, properties=None),
+    rocketmq_row(queueOffset=12, properties=f'  {{"UNIQ_KEY":"{V1}"}}\n'),
+    *(rocketmq_row(properties=text) for text in BROKEN_PROPERTIES),
+    rocketmq_row(brokerName=None),
+    rocketmq_row(queueId=-1),
+    rocketmq_row(storeTimestamp=None),
+    rocketmq_row(queueOffset=None),
+    *recorded_rows(),
+]
+
+
+def of_rocketmq(row):
+    """Return the message of a row as `msgid.rocketmq` reads it."""
+    record = rocketmq.Record.of(row)
+    keys = record.properties.get("KEYS")
+    return {
+        "id": record.message_id(), "source": record.source, "topic": row["topic"], "partition": row["queueId"],
+        "offset": row["queueOffset"], "timestamp": unix_micros(row["storeTimestamp"]), "payload": row["body"],
+        "key": keys and keys.encode(), "attributes": row["properties"] and record.properties,
+    }  # fmt: skip
+
+
+@since(4, 0)
+class TestRocketMQ(MessageFormatTests):
+    """Rows of the connector, and the recorded messages of a commit log."""
+
+    format, schema = message_format("rocketmq"), ROCKETMQ
+    good, malformed = judged(ROCKETMQ_ROWS, "body", of_rocketmq)
+
+
+@pytest.mark.details
+@pytest.mark.parametrize("format", ["kafka", "rocketmq"])
+def test_rows_have_the_same_ids_without_ansi_mode(spark, ansi, format):
+    """Also malformed rows, which are poisoned."""
+    one = {"kafka": TestKafka, "rocketmq": TestRocketMQ}[format]
+    rows = [row for row, _ in [*one.good, *one.malformed]]
+    found = ids.messages(spark.createDataFrame(rows, one.schema), format, **one.options).collect()
+    assert [row["id"] for row in found] == [*(made["id"] for _, (made,) in one.good), *[None] * len(one.malformed)]
 
 
 @pytest.mark.details

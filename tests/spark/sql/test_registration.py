@@ -1,9 +1,6 @@
 """The SQL functions return the same results as the column functions, also for hostile input."""
 
-from itertools import chain, product
-
 import pytest
-from helpers import vector_files as vectors
 from helpers.covering import covering
 from helpers.strategies import ids, many
 from helpers.versions import since
@@ -51,36 +48,6 @@ def test_sql_of_any_ids_agrees_with_columns(registered):
     for row in df.select(*in_sql, *in_column).collect():
         for name in QUIET:
             assert row[f"sql {name}"] == row[f"column {name}"], name
-
-
-def test_sql_of_real_ids_agrees_with_msgid(registered, ansi):
-    """Literal SQL agrees with `msgid`, with ANSI mode on and off."""
-    df = registered.createDataFrame([(row.id,) for row in vectors.REAL_IDS], "id string")
-    df.createOrReplaceTempView("real_ids")
-    rows = registered.sql(
-        "SELECT id, msgid_kind(id) AS kind, msgid_try_parse(id).pid AS pid, msgid_try_parse_v0(id).host AS host "
-        "FROM real_ids"
-    ).collect()
-    for row in rows:
-        id = msgid.parse(row.id)
-        assert row.kind == id.kind
-        assert row.pid == (id.pid if id.version == 1 else None)
-        assert row.host == (str(id.host) if id.version == 0 else None)
-
-
-def test_sql_that_makes_ids_agrees_with_msgid(registered, ansi):
-    """Position IDs, derived IDs, version-0 times and numbered rows are equal in SQL and in Python."""
-    row = registered.sql(
-        "SELECT msgid_position('kafka://orders/3', 1234, timestamp_seconds(1648047038)) AS position, "
-        f"msgid_derive('{V1}', 'invoice') AS derived, "
-        "unix_seconds(msgid_v0_time("
-        "'C0A8F001103E214D29547ACFD6E30000', timestamp_seconds(1633240802), 'Asia/Shanghai')) "
-        f"AS made, msgid_from_binary(msgid_to_binary('{V1}')) AS back"
-    ).first()
-    assert row.position == str(msgid.position_id("kafka://orders/3", 1234, 1648047038))
-    assert row.derived == str(msgid.derive_id(V1, "invoice"))
-    assert row.made == 1632486041
-    assert row.back == V1
 
 
 def test_functions_that_a_session_lists_are_the_public_ones_with_a_comment(registered):
@@ -288,15 +255,11 @@ def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ans
 
 
 def test_sql_functions_of_binary_ids_agree_with_those_of_text(registered, ansi):
-    """Binary IDs of every version give the same results as their text."""
-    listed = [row.id for row in vectors.REAL_IDS] + [V1, "00" + BROKER]
-    df = registered.createDataFrame([(id,) for id in listed], "id string").selectExpr("id", "unhex(id) AS raw")
-    calls = {name: "{}({})" for name in QUIET if name != "msgid_from_uuid"} | {"msgid_derive": "{}({}, 'invoice')"}
-    made = [[f"{call.format(name, held)} AS {name}_{held}" for held in ("id", "raw")] for name, call in calls.items()]
-    for first in range(0, len(made), 5):  # Java cannot compile the code of all of them in one projection
-        rows = df.selectExpr("id", *chain(*made[first : first + 5])).collect()
-        for row, name in product(rows, list(calls)[first : first + 5]):
-            assert row[f"{name}_raw"] == row[f"{name}_id"], (name, row.id)
+    """The functions that read fields or make an ID, whose plans are large; `test_equality` has the others."""
+    df = registered.createDataFrame([(id,) for id in (V1, BROKER, CLIENT, f"00{BROKER}")], "id string")
+    calls = ("msgid_try_parse({})", "msgid_try_parse_v0({})", "msgid_derive({}, 'invoice')")
+    made = [f"{call.format(held)} <=> {call.format('id')}" for call in calls for held in ("unhex(id)", "lower(id)")]
+    assert {value for row in df.selectExpr(*made).collect() for value in row} == {True}
 
 
 def test_sql_functions_of_text_as_long_as_bytes_take_it_as_text(registered):
@@ -325,18 +288,3 @@ def test_register_in_another_session_of_the_application_works(registered, connec
     other = registered.newSession()
     assert spark_ext.register(other) == spark_ext.register(registered)
     assert other.sql(f"SELECT msgid_kind('{V1}')").first()[0] == "v1"
-
-
-def test_register_leaves_the_settings_of_the_session(registered):
-    """The functions are created with fixed settings, and the settings of the session do not change."""
-    registered.conf.set("spark.sql.ansi.enabled", "false")
-    registered.conf.unset("spark.sql.timestampType")
-    before = registered.conf.get("spark.sql.timestampType", None)
-    try:
-        spark_ext.register(registered)
-        assert registered.conf.get("spark.sql.ansi.enabled") == "false"
-        assert registered.conf.get("spark.sql.timestampType", None) == before
-        with pytest.raises(PySparkException, match="cannot cast"):
-            _ = registered.sql("SELECT msgid_position('log', 1, date'2024-03-23')").schema
-    finally:
-        registered.conf.unset("spark.sql.ansi.enabled")
