@@ -12,8 +12,10 @@ from hypothesis import settings
 # Processes that the tests start import the installed packages, as this process does, and not the working folder.
 os.environ["PYTHONSAFEPATH"] = "1"
 
-settings.register_profile("msgid", deadline=None)  # tests must not depend on the speed of the machine
-settings.register_profile("same-examples", settings.get_profile("msgid"), derandomize=True)
+usual = settings(deadline=None)  # tests must not depend on the speed of the machine
+settings.register_profile("msgid", usual, max_examples=50)
+settings.register_profile("same-examples", usual, derandomize=True)
+settings.register_profile("night", usual, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "msgid"))
 
 SKIPS = Path(__file__).with_name("skips.txt")

@@ -58,7 +58,7 @@ kind = sys.argv[1]
 """
 
 PROGRAMS = {
-    "between two ids": """
+    "between two ids, of a fork, or while the clock is read": """
 one = msgid.Generator(node=1, pid=7, sequence=0, clock=lambda: NOON)
 for generator in (msgid.Generator(), one, msgid.Generator()):
     minted = [generator.generate_hex() for _ in range(100)]
@@ -69,16 +69,14 @@ for generator in (msgid.Generator(), one, msgid.Generator()):
     child, parent = both(kind, work)
     check(child, minted + parent)
     assert {msgid.parse(text).node for text in child} == {1} or generator is not one
-""",
-    "of a fork": """
+
 generator = msgid.Generator(clock=lambda: NOON)
 first = [generator.generate_hex()]
 child, parent = both(kind, lambda: both(kind, lambda: [generator.generate_hex() for _ in range(300)]))
 check(*child)
 check(child[0] , parent[1])
 check(child[1], parent[0])
-""",
-    "while the clock is read": """
+
 # As a signal handler does that forks while generate() reads the clock. The child mints in the handler, or after it.
 for in_handler, method in itertools.product((False, True), ("generate_hex", "generate", "generate_batch")):
     armed, pipe, inner = [], os.pipe(), []
