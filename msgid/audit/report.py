@@ -73,7 +73,10 @@ _NEEDS: Final = {
     "parent": ("without a parent", ("orphan_ids",)),
 }  # fmt: skip
 """The checks that need a column, and the reason why they are not made without it."""
-_WRONG_COLUMN: Final = "Most values are not IDs. The wrong column or the wrong file usually causes it."
+_WRONG_COLUMN: Final = (
+    "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be cut "
+    "out first."
+)
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
 _VALUES: Final = {
@@ -96,7 +99,7 @@ _WORDS: Final = {
     "duplicate_messages": "message duplicated",
     "conflicting_ids": "ID in conflict",
     "duplicate_ids": "ID repeated",
-    "malformed_ids": "value that is not an ID",
+    "malformed_ids": "value malformed",
 }
 """What one error of each check is."""
 

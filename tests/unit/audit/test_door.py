@@ -125,6 +125,7 @@ def test_column_of_mostly_malformed_ids_is_an_error(malformed, severity):
     found = {finding.check: finding for finding in report.findings}
     assert found["malformed_ids"].severity == severity
     assert ("wrong column or the wrong file" in str(report)) == (severity == "error")
+    assert (f"{malformed} values malformed" in report.summary) == (severity == "error")
     assert ("wrong column or the wrong file" in report.to_html()) == (severity == "error")
 
 
