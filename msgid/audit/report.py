@@ -607,7 +607,10 @@ def ranges(differences: Iterable[Difference]) -> list[Range]:
 
 def _read_again(report: Report) -> list[str]:
     """Return the ranges of lost offsets as at most one line."""
-    named = [f"{_shown(gap.scope)} {span(gap.first, gap.last)}" for gap in lost_ranges(report)]
+    named = [
+        f"{_shown(gap.scope)} {span(gap.first, gap.last)}"
+        for gap in sorted(lost_ranges(report), key=lambda gap: -gap.count)
+    ]
     more = [f"and {_of(len(named) - _NAMED, 'other range')}"] if len(named) > _NAMED else []
     return [f"read again: {', '.join((*named[:_NAMED], *more))}"] if named else []
 

@@ -323,3 +323,11 @@ def test_table_is_complete_until_the_first_time_of_a_lost_message():
     times = [datetime(2026, 1, 1, minute, tzinfo=timezone.utc) for minute in (0, 3, 1, 4)]
     sent = pa.table({"offset": [0, 1, 1, 2], "timestamp": times})
     assert audit.compare(sent, pa.table({"offset": [0, 2]})).complete_until == times[2]
+
+
+def test_report_names_the_largest_lost_ranges_to_read_again():
+    """Neighboring lost offsets are one range; the line names three."""
+    sent = pa.table({"offset": range(20)})
+    landed = pa.table({"offset": [offset for offset in range(20) if offset not in {0, 3, 5, 6, 7, 11, 12}]})
+    report = audit.compare(sent, landed, offset="offset")
+    assert str(report).splitlines()[1] == "read again: log 5 to 7, log 11 to 12, log 0, and 1 other range"
