@@ -153,19 +153,19 @@ def position(source: str, offset: int, at: float | datetime) -> None:
 
 
 @click.command(
-    epilog=examples("msgid derive 0156F7E71C361B21BC024CCDBE00000000 invoice",
+    epilog=examples("msgid derive 0156F7E71C361B21BC024CCDBE00000000 invoice 1",
                     "msgid derive 8e884ace-bee4-11e4-8dfc-aa07a5b093db order-17")
 )  # fmt: skip
 @click.argument("parent")
-@click.argument("name")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--at", type=_TIME, help="The output's time: Unix seconds, or ISO 8601 text.  [default: the parent's]")
-def derive(parent: str, name: str, at: float | datetime | None) -> None:
+def derive(parent: str, names: tuple[str, ...], at: float | datetime | None) -> None:
     """Print the ID of an output of a message.
 
     The same PARENT and NAME give the same ID. PARENT is an ID or a UUID. For a natural key, PARENT is a UUID of your
-    own that stands for the set of keys, and NAME is the key.
+    own that stands for the set of keys, and NAME is the key. A second NAME is an output of the first output.
     """
-    click.echo(_or_fail(lambda: library.derive_id(parent, name, at)))
+    click.echo(_or_fail(lambda: library.derive_id(parent, *names, at=at)))
 
 
 class _Line(NamedTuple):

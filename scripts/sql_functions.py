@@ -9,6 +9,7 @@ modules. A few of their parts are replaced, because an SQL function gets its arg
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -61,12 +62,17 @@ class SqlFunction(NamedTuple):
     returns: str
 
 
+@wraps(making.derive_id)
+def _derive_at(parent: Any, name: Any, at: Any) -> Any:
+    return making.derive_id(parent, name, at=at)
+
+
 FUNCTIONS: Final = {
     "msgid_position": SqlFunction(
         making.position_id, {"source": "STRING", "offset": "DOUBLE", "at": _AT}, returns="STRING"
     ),
     "msgid_derive": SqlFunction(making.derive_id, {"parent": _ID, "name": "STRING"}, "STRING"),
-    "msgid_derive_at": SqlFunction(making.derive_id, {"parent": _ID, "name": "STRING", "at": _AT}, "STRING"),
+    "msgid_derive_at": SqlFunction(_derive_at, {"parent": _ID, "name": "STRING", "at": _AT}, "STRING"),
     "msgid_parse": SqlFunction(reading.parse_id, {"id": _ID}, _V1),
     "msgid_try_parse": SqlFunction(reading.try_parse_id, {"id": _ID}, _V1),
     "msgid_is_valid": SqlFunction(reading.is_valid_id, {"id": _ID}, "BOOLEAN"),

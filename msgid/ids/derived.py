@@ -59,6 +59,7 @@ def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
 def derive_id(
     parent: AnyId | UUID | str | bytes,
     name: str | int,
+    *names: str | int,
     at: datetime | float | None = None,
 ) -> MessageId:
     """Return the ID of an output of a message; reprocessing the message gives the same ID.
@@ -67,6 +68,7 @@ def derive_id(
         parent: ID of the message, as `parse` accepts it; or a UUID, as a value or as text with dashes. For a natural
             key, a UUID of your own that stands for the set of keys, as the namespace of a UUIDv5 does.
         name: Name of the output, unique per parent, or the natural key; an integer means its decimal digits.
+        *names: Names of outputs of that output, such as the number of a line of an invoice: the last ID is returned.
         at: Time of the output, as an aware datetime or in Unix seconds. Default: the seconds of the parent. A version-0
             parent or a UUID does not have seconds; the ID is then dated 2021-01-01.
 
@@ -81,6 +83,9 @@ def derive_id(
     >>> derive_id("0156F7E71C361B21BC024CCDBE00000000", "invoice")
     MessageId('01DF8354A8161BB5AE024CCDBE2DFA320C')
     >>> derive_id("0156F7E71C361B21BC024CCDBE00000000", 1) == derive_id("0156F7E71C361B21BC024CCDBE00000000", "1")
+    True
+    >>> invoice = derive_id("0156F7E71C361B21BC024CCDBE00000000", "invoice")
+    >>> derive_id("0156F7E71C361B21BC024CCDBE00000000", "invoice", 1) == derive_id(invoice, 1)
     True
     >>> ORDERS = "8e884ace-bee4-11e4-8dfc-aa07a5b093db"  # made once for all orders: str(uuid.uuid4())
     >>> derive_id(ORDERS, "order-17", at=1700000000)
@@ -99,13 +104,14 @@ def derive_id(
             raise InvalidMessageId(error.shown, f"{error.reason}; {_NATURAL_KEY}") from None
         raw = bytes(id)
         own = id.seconds if isinstance(id, MessageId) else None
-    if is_integer(name):
-        name = _digits(name)
     if at is not None:
         seconds = seconds_since_epoch("at", at)
     else:
         seconds = own or 0
-    return derive_from_bytes(raw, name, seconds)
+    for level in (name, *names):
+        derived = derive_from_bytes(raw, _digits(level) if is_integer(level) else level, seconds)
+        raw = bytes(derived)
+    return derived
 
 
 def derive_from_bytes(parent: bytes, name: object, seconds: int) -> MessageId:

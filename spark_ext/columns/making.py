@@ -107,7 +107,7 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     return checked.alias("position_id")
 
 
-def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None = None) -> Column:
+def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at: ColumnOrName | None = None) -> Column:
     """Return the ID of an output of a message, as `msgid.derive_id` does.
 
     Processing the message again always gives the same ID.
@@ -115,12 +115,14 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     Parameters
     ----------
     parent : Column or str
-        The message's ID of any version, as text or binary; or a UUID, as text with dashes. For a parent that is itself
-        derived, use the name of a column: Spark copies a nested call many times. For rows with a natural key,
+        The message's ID of any version, as text or binary; or a UUID, as text with dashes. For rows with a natural key,
         ``lit(uuid)`` of a UUID of your own that stands for the set of keys, as the namespace of a UUIDv5 does.
     name : Column or str
         Name of the output among those of the message, or the natural key: text, or an integer for its decimal digits.
         If all rows have the same kind of output, ``lit("invoice")``.
+    *names : Column or str
+        Names of outputs of that output, such as the number of a line of an invoice: the last ID is returned. Prefer
+        them to nested calls, which Spark's planner copies many times.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.
@@ -170,10 +172,26 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, at: ColumnOrName | None 
     is_parent = is_id(text) | of_uuid
     wrong_time = null_text() if at is None else raise_outside_years("at", column(at, "at"))
     derived = F.coalesce(id, F.when(is_parent, wrong_time).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)))
-    derived = _text_or_integer("derive_id", "name", column(name, "name"))(derived)
+    for level in names:
+        derived = _derived_again(derived, column(level, "name"), when)
+    for level in (name, *names):
+        derived = _text_or_integer("derive_id", "name", column(level, "name"))(derived)
     if at is not None:
         derived = _moment("derive_id", column(at, "at"))(derived)
     return derived.alias("derive_id")
+
+
+def _derived_again(id: Column, name: Column, seconds: Column) -> Column:
+    """Return the ID of an output of a derived ID, which needs no check; ``seconds`` has the digits of its time.
+
+    The ID and the digest are used once each. If an ID was used twice, each level would double the expression.
+    """
+    digest = F.sha2(F.concat(F.unhex(id), F.unhex(F.lit("00")), name.cast("string").cast("binary")), 256)
+    start, pid = layout.FIELDS["node"].start, layout.FIELDS["seconds"].start
+    origin = F.lit(f"{layout.ORIGINS['derived']:X}")
+    digits = F.overlay(digest, origin, F.lit(2 * start), F.lit(0))
+    digits = F.overlay(digits, seconds.cast("string"), F.lit(2 * pid - 1), F.lit(0))
+    return F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.left(digits, F.lit(layout.ID_DIGITS - 2))))
 
 
 def _place(offset: Column) -> tuple[Column, Column, Column]:

@@ -36,8 +36,8 @@ _KEY_LENGTH: Final = FINGERPRINT_LENGTH + CONTENT_LENGTH + 1
 HEAD_BYTES: Final = _TIME.itemsize + _KEY_LENGTH
 """The number of bytes in the head of a row."""
 
-LABELS: Final = ("new", "duplicate", "conflict", "late")
-NEW, DUPLICATE, CONFLICT, LATE = range(len(LABELS))
+LABELS: Final = ("new", "duplicate", "conflict", "late", "no id")
+NEW, DUPLICATE, CONFLICT, LATE, NO_ID = range(len(LABELS))
 
 NO_WATERMARK: Final = np.iinfo(np.int64).min // 1000 * 1000
 _LATEST: Final = np.iinfo(np.int64).max
@@ -142,8 +142,8 @@ def label_bucket(batch: Batch, log: Log, watermark: int, within: int) -> NDArray
         watermark: Microseconds since 1970, a multiple of 1000.
         within: Microseconds.
     """
-    labels = np.where(batch.time < watermark, LATE, NEW).astype(np.uint8)
-    asked = np.flatnonzero(batch.has_id & (labels == NEW))
+    labels = np.where(batch.time < watermark, LATE, np.where(batch.has_id, NEW, NO_ID)).astype(np.uint8)
+    asked = np.flatnonzero(labels == NEW)
     order = asked[np.lexsort([column[asked] for column in (batch.content, batch.time, batch.low, batch.high)])]
     high, low, content, time = (column[order] for column in batch[:4])
     first = np.ones(len(order), bool)

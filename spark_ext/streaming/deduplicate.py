@@ -1,4 +1,4 @@
-"""Duplicate messages: label every row ``new``, ``duplicate`` or ``conflict``."""
+"""Duplicate messages: label every row ``new``, ``duplicate``, ``conflict`` or ``no id``."""
 
 from __future__ import annotations
 
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-NEW: Final = "new"
-DUPLICATE: Final = "duplicate"
-"""The ID and the content of an earlier row."""
-CONFLICT: Final = "conflict"
-"""The ID of an earlier row with another content."""
 LATE_METRIC: Final = "rows too late for deduplicate"
 """Start of the name of the observed metric that counts rows; the rest is random, so that a query may have several."""
 LATE: Final = "late"
@@ -63,7 +58,7 @@ def deduplicate(
     df : DataFrame
         Batch or stream.
     id : str
-        Column of the IDs, as text or binary. A row whose ID is NULL or empty is always ``new``.
+        Column of the IDs, as text or binary. A row whose ID is NULL or empty is labelled ``no id``.
     content : sequence of str, optional
         Columns that are compared, without ``id``; an empty list compares the IDs alone, so no row is a ``conflict``.
         Default: all columns except ``id``, ``timestamp`` and the columns that ``order_by`` names as text. Required if
@@ -91,7 +86,8 @@ def deduplicate(
     -------
     DataFrame
         The rows with the text column ``name``: ``new`` for one row of each ID, ``duplicate`` for rows with the ID and
-        the content of that row, ``conflict`` for rows with its ID and another content.
+        the content of that row, ``conflict`` for rows with its ID and another content, and ``no id`` for rows whose ID
+        is NULL or empty: nothing tells whether such a row is a duplicate.
 
     Raises
     ------
@@ -236,9 +232,10 @@ def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Co
     ordered = same_id.orderBy(*order, held)
     marked = marked.withColumns({place_name: F.row_number().over(ordered), first_name: F.first(held).over(ordered)})
     label = (
-        F.when(key_held.isNull() | (F.col(place_name) == 1), F.lit(NEW))
-        .when(held == F.col(first_name), F.lit(DUPLICATE))
-        .otherwise(F.lit(CONFLICT))
+        F.when(key_held.isNull(), F.lit("no id"))
+        .when(F.col(place_name) == 1, F.lit("new"))
+        .when(held == F.col(first_name), F.lit("duplicate"))
+        .otherwise(F.lit("conflict"))
     )
     marked = marked.withColumn(name, label)
     return marked.drop(key_name, spread_name, rows_name, told_name, place_name, first_name)

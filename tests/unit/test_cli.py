@@ -230,6 +230,7 @@ def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
         (["position", "kafka://orders/3", "1234", "--at", "1648047038.9"], ORDER),
         (["position", "kafka://orders/3", "1234", "--at", "2022-03-23T23:50:38+09"], ORDER),
         (["derive", V1, "invoice"], INVOICE),
+        (["derive", V1, "invoice", "1"], str(msgid.derive_id(INVOICE, 1))),
         (["derive", V1.lower(), "invoice", "--at", "1648047038"], INVOICE),
         (["derive", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE", "order-17"], str(msgid.derive_id(UUID, "order-17"))),
         (["translate", BROKER.lower()], f"00{BROKER}"),

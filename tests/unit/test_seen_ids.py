@@ -33,7 +33,7 @@ def labels_of_model(rows, seen, watermark):
         if time < watermark:
             labels[place] = "late"
         elif not has_id:
-            labels[place] = "new"
+            labels[place] = "no id"
         else:
             first, until = seen.get(id, (None, -1))
             known = until >= watermark and first is not None

@@ -230,7 +230,7 @@ def value_of(row, held):
 def derived(row, at=None):
     value = value_of(row, "held")
     found = value is not None and (msgid.is_valid(value) or of_uuid(value) is not None)
-    return str(msgid.derive_id(value, row["name"], *([] if at is None else [at]))) if found else None
+    return str(msgid.derive_id(value, row["name"], at=at)) if found else None
 
 
 @pytest.mark.variants
@@ -262,7 +262,7 @@ def test_functions_that_raise_in_column_sql_and_python_are_equal(registered, ans
     made["derive"] = (spark_ext.derive_id("held", "name"), F.expr("msgid_derive(held, name)"), derived)
     for at in ("at", "unix"):
         made[f"derive {at}"] = (
-            spark_ext.derive_id("held", "name", at),
+            spark_ext.derive_id("held", "name", at=at),
             F.expr(f"msgid_derive_at(held, name, {at})"),
             lambda row: None if row.us is None else derived(row, moment(row.us // 10**6 * 10**6)),
         )

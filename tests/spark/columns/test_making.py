@@ -62,11 +62,15 @@ def test_derive_id_of_a_column_is_the_one_of_msgid(spark, session_zone):
     made = df.select(
         "*",
         spark_ext.derive_id("parent", "name").alias("own"),
-        spark_ext.derive_id("parent", "name", F.timestamp_micros("us")).alias("at"),
+        spark_ext.derive_id("parent", "name", at=F.timestamp_micros("us")).alias("at"),
+        spark_ext.derive_id("parent", "name", "us", "name").alias("third"),
+        spark_ext.derive_id("parent", "name", "us", at=F.timestamp_micros("us")).alias("second"),
     ).collect()
     for row in made:
         assert row.own == str(msgid.derive_id(row.parent, row.name))
-        assert row.at == str(msgid.derive_id(row.parent, row.name, moment(row.us)))
+        assert row.at == str(msgid.derive_id(row.parent, row.name, at=moment(row.us)))
+        assert row.third == str(msgid.derive_id(row.parent, row.name, row.us, row.name))
+        assert row.second == str(msgid.derive_id(row.parent, row.name, row.us, at=moment(row.us)))
 
 
 def test_derive_id_of_integer_names_and_binary_parents_is_the_same(spark, ansi):
@@ -98,7 +102,8 @@ def test_ids_of_null_are_null(spark, ansi):
         spark_ext.position_id(F.lit("log"), F.lit(1), "t"),
         spark_ext.derive_id("text", F.lit("x")),
         spark_ext.derive_id(F.lit(PARENT), "text"),
-        spark_ext.derive_id(F.lit(PARENT), F.lit("x"), "t"),
+        spark_ext.derive_id(F.lit(PARENT), F.lit("x"), "text"),
+        spark_ext.derive_id(F.lit(PARENT), F.lit("x"), at="t"),
         spark_ext.v0_time("text", F.lit(0), F.lit("UTC")),
         spark_ext.v0_time(F.lit(CLIENT), "t", F.lit("UTC")),
         spark_ext.v0_time(F.lit(CLIENT), F.lit(0), "zone"),
@@ -208,7 +213,7 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
         df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"))
         for name, column in (
             ("position_id: at", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
-            ("derive_id: at", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), "at")),
+            ("derive_id: at", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), at="at")),
             ("v0_time: near", spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC"))),
         ):
             with pytest.raises(AnalysisException, match=rf"{name} must be a timestamp .* got {type}"):
@@ -242,7 +247,7 @@ def test_times_outside_the_years_1_to_9999_raise_as_in_python(spark, ansi, at):
     rows, nulls = (spark.createDataFrame([row], schema) for row in ((PARENT, 1, at), (None, None, at)))
     made = [
         spark_ext.position_id(F.lit("log"), "offset", "at"),
-        spark_ext.derive_id("parent", F.lit("x"), "at"),
+        spark_ext.derive_id("parent", F.lit("x"), at="at"),
     ]
     for column in made:
         with query_fails(f"at must be Unix seconds within the years 1 to 9999, got {at}"):
@@ -265,7 +270,7 @@ MOMENTS_OUTSIDE = {
 
 AT_A_MOMENT = {
     "position_id": lambda: spark_ext.position_id(F.lit("log"), F.lit(1), "at"),
-    "derive_id": lambda: spark_ext.derive_id("parent", F.lit("x"), "at"),
+    "derive_id": lambda: spark_ext.derive_id("parent", F.lit("x"), at="at"),
     "v0_time": lambda: spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC")),
 }
 

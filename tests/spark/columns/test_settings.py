@@ -174,7 +174,7 @@ def columns(df):
         "id_from_iggy_id": spark_ext.id_from_iggy_id(F.unhex("id")),
         "position_id": spark_ext.position_id(F.lit("kafka://orders/3"), "offset", "at"),
         "position_id of seconds": spark_ext.position_id("said", "offset", F.lit(1648047038.5)),
-        "derive_id": spark_ext.derive_id(F.lit(V1), "id", "at"),
+        "derive_id": spark_ext.derive_id(F.lit(V1), "id", at="at"),
         "derive_id of a number": spark_ext.derive_id(F.lit(V1), "offset"),
         "assign_id": spark_ext.assign_id("run", at=1795219200),
         "generate_id": F.length(spark_ext.generate_id()),

@@ -147,7 +147,7 @@ def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
     assert {msgid.parse(row.made).origin for row in rows} <= {"mac", "random"}
     assert msgid.is_valid(registered.sql("SELECT msgid_generate()").first()[0])
     made = registered.sql(f"SELECT msgid_derive_at('{V1}', 'invoice', timestamp_seconds(1795219200)) AS id").first()
-    assert made.id == str(msgid.derive_id(V1, "invoice", 1_795_219_200))
+    assert made.id == str(msgid.derive_id(V1, "invoice", at=1_795_219_200))
 
 
 def test_sql_of_iggy_ids_agrees_with_columns(registered):

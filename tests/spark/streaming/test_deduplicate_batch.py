@@ -31,11 +31,12 @@ def counts(df, **options):
 @settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(st.tuples(st.sampled_from(["a", "b", V0, None, ""]), st.integers(0, 2)), min_size=1, max_size=40))
 def test_labels_of_any_rows_equal_those_of_a_dictionary(spark, rows):
-    """One row of each ID is new; of the others those with its content are duplicates; rows without ID are new."""
+    """One row of each ID is new; of the others those with its content are duplicates; the rows without an ID are told."""
     first: dict = {}
     expected = {}
     for n, (id, amount) in enumerate(rows):
-        expected[n] = "new" if not id or id not in first else "duplicate" if first[id] == amount else "conflict"
+        known = "new" if id not in first else "duplicate" if first[id] == amount else "conflict"
+        expected[n] = known if id else "no id"
         first.setdefault(id, amount)
     rows = [
         (random.choice([id, id and id.lower()]) if id == V0 else id, amount, n) for n, (id, amount) in enumerate(rows)

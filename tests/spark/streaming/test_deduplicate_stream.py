@@ -88,8 +88,9 @@ class Model:
             key = "00" + V0 if id and id.upper() in (V0, "00" + V0) else id
             text = repr(sorted(CONTENTS[content].items()))
             first, until = self.seen.get(key, (None, float("-inf")))
-            known = bool(key) and until >= self.watermark and first is not None
-            self.labels[1000 * number + n] = "new" if not known else "duplicate" if first == text else "conflict"
+            known = until >= self.watermark and first is not None
+            label = "new" if not known else "duplicate" if first == text else "conflict"
+            self.labels[1000 * number + n] = label if key else "no id"
             self.seen[key] = (first if known else text, max(until if known else at, at + 1000 * WITHIN))
         self.latest = max([self.latest, *(row[0] for row in rows if row[0] != WITHOUT_TIME)])
         self.watermark = self.latest - 1000 * WITHIN

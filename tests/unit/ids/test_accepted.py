@@ -54,7 +54,7 @@ def functions(msgid):
         "pickle": lambda id: pickle.loads(pickle.dumps(msgid.parse(id))),
         "type of bytes": lambda id: type(bytes(msgid.parse(id))),
         "is_valid": msgid.is_valid,
-        "derive_id": lambda id: msgid.derive_id(id, "x", 1_700_000_000),
+        "derive_id": lambda id: msgid.derive_id(id, "x", at=1_700_000_000),
         "derive_id without time": lambda id: msgid.derive_id(id, "x"),
         "parse_batch": lambda id: [column.tolist() for column in msgid.parse_batch([id])],
         "parse_batch of objects": lambda id: [c.tolist() for c in msgid.parse_batch(np.array([id, None], object))],

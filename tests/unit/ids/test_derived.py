@@ -45,6 +45,15 @@ def test_derived_id_of_any_parent_is_laid_out_by_the_rule(msgid, parent, name):
     assert id.seconds == getattr(parent, "seconds", 0)
 
 
+@given(ids, st.lists(names, min_size=1, max_size=4), st.none() | moments)
+def test_several_names_are_nested_calls(msgid, parent, names, at):
+    """Each name is that of an output of the output before it; a time is that of the first, which the others inherit."""
+    nested = msgid.derive_id(parent, names[0], at=at)
+    for name in names[1:]:
+        nested = msgid.derive_id(nested, name)
+    assert msgid.derive_id(parent, *names, at=at) == nested
+
+
 @given(message_ids, st.integers(-(10**30), 10**30))
 def test_name_that_is_an_integer_is_its_decimal_digits(msgid, parent, name):
     assert msgid.derive_id(parent, name) == msgid.derive_id(parent, str(name))
@@ -89,7 +98,7 @@ def test_lease_without_a_name_is_random_and_with_one_the_same(msgid):
 )
 def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
     """Every time of a message is accepted: its seconds are rounded down and taken modulo 2**32."""
-    assert msgid.position_id("log", 0, at).seconds == msgid.derive_id(PARENT, "x", at).seconds == seconds
+    assert msgid.position_id("log", 0, at).seconds == msgid.derive_id(PARENT, "x", at=at).seconds == seconds
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
         ("derive_id", (PARENT, True), TypeError, "name must be text, got True"),
         ("derive_id", (PARENT, "\udfff"), ValueError, "UTF-8"),
         ("derive_id", (PARENT, 10**5000), ValueError, "name must be a shorter integer"),
-        ("derive_id", (PARENT, "x", datetime(2026, 1, 1)), ValueError, "naive"),
+        ("derive_id", (PARENT, "x", datetime(2026, 1, 1)), TypeError, "name must be text, got datetime"),
     ],
 )
 def test_function_with_bad_arguments_raises(msgid, name, arguments, error, message):
