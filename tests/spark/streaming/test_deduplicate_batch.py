@@ -31,7 +31,7 @@ def counts(df, **options):
 @settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(st.tuples(st.sampled_from(["a", "b", V0, None, ""]), st.integers(0, 2)), min_size=1, max_size=40))
 def test_labels_of_any_rows_equal_those_of_a_dictionary(spark, rows):
-    """One row of each ID is new; of the others those with its content are duplicates; the rows without an ID are told."""
+    """One row of each ID is new; of the others those with its content are duplicates; the rows without an ID say so."""
     first: dict = {}
     expected = {}
     for n, (id, amount) in enumerate(rows):
