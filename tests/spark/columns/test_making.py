@@ -108,7 +108,7 @@ def test_ids_of_null_are_null(spark, ansi):
         spark_ext.v0_time(F.lit(CLIENT), "t", F.lit("UTC")),
         spark_ext.v0_time(F.lit(CLIENT), F.lit(0), "zone"),
     ).first()
-    assert tuple(row) == (None,) * 9
+    assert tuple(row) == (None,) * 10
 
 
 def test_v0_time_of_real_ids_is_that_of_rocketmq(spark, session_zone):
