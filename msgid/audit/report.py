@@ -74,8 +74,8 @@ _NEEDS: Final = {
 }  # fmt: skip
 """The checks that need a column, and the reason why they are not made without it."""
 _WRONG_COLUMN: Final = (
-    "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be cut "
-    "out first."
+    "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be "
+    "cut out first."
 )
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
