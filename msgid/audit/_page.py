@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.audit.report import Range, ranges, span, unchecked
+from msgid.audit.facts import Range, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from msgid.audit.definitions import Severity
 
+NAMED: Final = 3
+"""The most checks of one reason, and the most ranges to read again, that a report names in a line."""
+
 
 class Finding(NamedTuple):
     """A fault that the table shows.
@@ -118,6 +121,17 @@ class NotChecked(NamedTuple):
 
     check: str
     reason: str
+
+
+class Range(NamedTuple):
+    """Messages of one fault whose offsets follow each other; ``id`` is the ID of the first."""
+
+    fault: str
+    scope: str
+    first: int | None
+    last: int | None
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
+    id: str | None
 
 
 # --- The facts before they are a report ---
@@ -236,3 +250,31 @@ def largest(counts: Iterable[Counted]) -> list[Counted]:
     for one in sorted(counts, key=lambda one: (one.check, -one.count, one.scope)):
         found.setdefault(one.check, []).append(one)
     return [one for held in found.values() for one in held[:MAX_SCOPES]]
+
+
+def ranges(differences: Iterable[Difference]) -> list[Range]:
+    """Return the messages in which two sides differ as ranges; one without an offset is a range of its own."""
+    found: list[Range] = []
+    for fault, scope, offset, id in differences:
+        before = found[-1] if found else None
+        if before and offset is not None and before[:2] == (fault, scope) and before.last == offset - 1:
+            found[-1] = before._replace(last=offset, count=before.count + 1)
+        else:
+            found.append(Range(fault, scope, offset, offset, 1, id))
+    return found
+
+
+def span(first: int, last: int) -> str:
+    """Return a range as text."""
+    return f"{first}" if first == last else f"{first} to {last}"
+
+
+def unchecked(not_checked: list[NotChecked], most: int = NAMED) -> list[str]:
+    """Return the checks that were not made, by their reason; one name stands for more than the given number."""
+    by_reason: dict[str, list[str]] = {}
+    for check, reason in not_checked:
+        by_reason.setdefault(reason, []).append(check)
+    return [
+        f"{', '.join(held) if len(held) <= most else f'{held[0]} and {len(held) - 1} others'} ({reason})"
+        for reason, held in by_reason.items()
+    ]

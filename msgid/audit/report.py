@@ -22,6 +22,7 @@ from msgid.audit.definitions import (
     check_names,
 )
 from msgid.audit.facts import (
+    NAMED,
     Counted,
     Finding,
     Gap,
@@ -32,6 +33,9 @@ from msgid.audit.facts import (
     NotChecked,
     largest,
     part_of,
+    ranges,
+    span,
+    unchecked,
 )
 
 if TYPE_CHECKING:
@@ -88,8 +92,6 @@ _VALUES: Final = {
 """The value that a row lacks, by the column that cannot be read."""
 _CUT: Final = {"gaps": "missing ranges", "logs": "logs", "generators": "runs of generators", "nodes": "nodes"}
 """The lists that may be cut, and their rows in words."""
-_NAMED: Final = 3
-"""The most checks of one reason, and the most ranges to read again, that a report names in a line."""
 _WORDS: Final = {
     "lost_messages": "message lost",
     "missing_offsets": "message lost",
@@ -119,17 +121,6 @@ class Unread(NamedTuple):
 
     what: str
     rows: dict[str, int]
-
-
-class Range(NamedTuple):
-    """Messages of one fault whose offsets follow each other; ``id`` is the ID of the first."""
-
-    fault: str
-    scope: str
-    first: int | None
-    last: int | None
-    count: int  # type: ignore[assignment]  # a tuple has a method of this name
-    id: str | None
 
 
 @dataclass(eq=False, repr=False)
@@ -509,11 +500,6 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
     return found, unread
 
 
-def span(first: int, last: int) -> str:
-    """Return a range as text."""
-    return f"{first}" if first == last else f"{first} to {last}"
-
-
 _EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
     **dict.fromkeys(("missing_offsets", "missing_sequences"), lambda c: span(c.x or 0, c.y or 0)),
     **dict.fromkeys((*FAULTS.values(), "conflicting_messages"), lambda c: f"offset {c.x}"),
@@ -593,37 +579,14 @@ def lost_ranges(report: Report) -> list[Gap]:
     ]
 
 
-def ranges(differences: Iterable[Difference]) -> list[Range]:
-    """Return the messages in which two sides differ as ranges; one without an offset is a range of its own."""
-    found: list[Range] = []
-    for fault, scope, offset, id in differences:
-        before = found[-1] if found else None
-        if before and offset is not None and before[:2] == (fault, scope) and before.last == offset - 1:
-            found[-1] = before._replace(last=offset, count=before.count + 1)
-        else:
-            found.append(Range(fault, scope, offset, offset, 1, id))
-    return found
-
-
 def _read_again(report: Report) -> list[str]:
     """Return the ranges of lost offsets as at most one line."""
     named = [
         f"{_shown(gap.scope)} {span(gap.first, gap.last)}"
         for gap in sorted(lost_ranges(report), key=lambda gap: -gap.count)
     ]
-    more = [f"and {_of(len(named) - _NAMED, 'other range')}"] if len(named) > _NAMED else []
-    return [f"read again: {', '.join((*named[:_NAMED], *more))}"] if named else []
-
-
-def unchecked(not_checked: list[NotChecked], most: int = _NAMED) -> list[str]:
-    """Return the checks that were not made, by their reason; one name stands for more than the given number."""
-    by_reason: dict[str, list[str]] = {}
-    for check, reason in not_checked:
-        by_reason.setdefault(reason, []).append(check)
-    return [
-        f"{', '.join(held) if len(held) <= most else f'{held[0]} and {len(held) - 1} others'} ({reason})"
-        for reason, held in by_reason.items()
-    ]
+    more = [f"and {_of(len(named) - NAMED, 'other range')}"] if len(named) > NAMED else []
+    return [f"read again: {', '.join((*named[:NAMED], *more))}"] if named else []
 
 
 def _laid_out(findings: list[Finding]) -> list[str]:
