@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 import msgid
-from msgid import iggy, kafka, rocketmq
-from msgid.audit import audit_file, audit_ids, audit_table
+from msgid import audit, iggy, kafka, rocketmq
 from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
 from msgid.retention import Cleaner, RetentionPolicy, is_expired
 from msgid.schemas import SchemaRegistry
@@ -116,14 +115,17 @@ MESSAGES = [
     (lambda: SchemaRegistry().register("orders", "{"), "invalid schema '{': not JSON"),
 ]
 AUDITS = [
-    (lambda: audit_table("orders.parquet"), "got 'orders.parquet'; audit_file reads a file"),
-    (lambda: audit_table({"id": [ID]}, offset="ofset"), "`offset` must be a column of the table, got 'ofset'; it has"),
-    (lambda: audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
-    (lambda: audit_ids([ID], clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
-    (lambda: audit_ids([ID]).failure("fatal"), "must be error, warning or info, got 'fatal'"),
-    (lambda: audit_file("no.parquet"), "no file 'no.parquet'"),
-    (lambda: audit_file(None), "path must be the path of a file, or an open file, got None"),
-    (lambda: audit_file(5), "path must be the path of a file, or an open file, got 5"),
+    (lambda: audit.audit_table("orders.parquet"), "got 'orders.parquet'; audit_file reads a file"),
+    (
+        lambda: audit.audit_table({"id": [ID]}, offset="ofset"),
+        "`offset` must be a column of the table, got 'ofset'; it has",
+    ),
+    (lambda: audit.audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
+    (lambda: audit.audit_ids([ID], clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
+    (lambda: audit.audit_ids([ID]).failure("fatal"), "must be error, warning or info, got 'fatal'"),
+    (lambda: audit.audit_file("no.parquet"), "no file 'no.parquet'"),
+    (lambda: audit.audit_file(None), "path must be the path of a file, or an open file, got None"),
+    (lambda: audit.audit_file(5), "path must be the path of a file, or an open file, got 5"),
 ]
 RETENTION = [
     (lambda: RetentionPolicy.of({"default_expriy": 5}), "settings must be among default_expiry, topics"),
@@ -161,20 +163,20 @@ class Frame:
 def test_value_of_several_lines_is_quoted_in_one():
     """Tables are such values."""
     with pytest.raises(TypeError, match=r"got a 0 b$"):
-        audit_table(Frame())
+        audit.audit_table(Frame())
 
 
 def test_audit_table_accepts_what_a_user_has_at_hand():
     """IDs as a list, array, series or batch, and rows as dicts, have the report of the table."""
     np, pa, pd = (pytest.importorskip(name) for name in ("numpy", "pyarrow", "pandas"))
     ids = [*msgid.generate_batch(3).hex(), "no ID"]
-    expected = audit_table(pa.table({"id": ids})).to_json()
+    expected = audit.audit_table(pa.table({"id": ids})).to_json()
     rows = [{"id": id} for id in ids]
     for table in (ids, tuple(ids), rows, np.array(ids), pa.array(ids), pd.Series(ids), pd.DataFrame(rows), {"id": ids}):
-        assert audit_table(table).to_json() == expected
+        assert audit.audit_table(table).to_json() == expected
     positions = [{"offset": 0}, {"offset": 2, "id": msgid.parse(ID)}]
-    assert audit_table(positions, offset="offset").gaps[0][2:4] == (1, 1)
-    assert audit_table([]).rows == 0
+    assert audit.audit_table(positions, offset="offset").gaps[0][2:4] == (1, 1)
+    assert audit.audit_table([]).rows == 0
 
 
 @pytest.mark.parametrize("port", [0, 10911])
