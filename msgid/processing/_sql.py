@@ -121,19 +121,17 @@ class SqlStore:
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
         check_key(key)
-        query = (
-            "SELECT n.number, n.name, h.version, h.packed FROM msgid_handlers n"
-            " JOIN msgid_heads h ON h.handler = n.number AND h.key = ?"
-        )
 
         def work(connection: Any) -> list[Version]:
             found = []
-            for number, name, newest, packed in connection.execute(self._sql(query), (key,)).fetchall():
+            for number, name, newest, packed in connection.execute(self._sql(_HEADS), (key,)).fetchall():
+                if handler not in (None, name):
+                    continue
                 entries = connection.execute(self._sql(_ENTRIES), (number, key)).fetchall()
                 kept = [
                     Kept(version, id, at, stored_at, unpack(state)) for version, id, at, stored_at, state in entries
                 ]
-                found += assemble(name, newest, unpack(packed), kept) if handler in (None, name) else []
+                found += assemble(name, newest, unpack(packed), kept)
             return sorted(found, key=lambda version: (version.handler, version.version))
 
         return self._transact(work, writes=False)

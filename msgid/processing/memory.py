@@ -143,10 +143,10 @@ class MemoryStore:
 
     def _forget(self, handler: str, before: int, keys: bool) -> int:
         forgotten, unpublished = self._forgotten.setdefault(handler, {}), self._unpublished.setdefault(handler, {})
-        handled, count = self._handlers[handler], 0
+        handled, kept, count = self._handlers[handler], set(unpublished.values()), 0
         for key, entries in list(handled.items()):
             for id, entry in list(entries.items()):
-                if id is not None and entry.stored_at < before and entry.stored_at not in unpublished.values():
+                if id is not None and entry.stored_at < before and entry.stored_at not in kept:
                     forgotten[hash_of(handler, key, id)] = entry.stored_at
                     del entries[id]
                     count += 1
