@@ -10,7 +10,8 @@ from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.audit.facts import Range, ranges, span, unchecked
+from msgid.audit.definitions import TABLE
+from msgid.audit.facts import NAMED, Range, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +21,6 @@ _MAX_ROWS: Final = 300
 _MAX_TRACKS: Final = 30
 _MAX_MARKS: Final = 200
 """Number of ranges that one track draws, the largest."""
-_NAMED: Final = 3
-"""Number of ranges that the text beside a track names."""
 _LONGEST: Final = 100
 _NARROWEST: Final = 0.6
 """Width in percent of the narrowest mark, so that a single lost message is visible."""
@@ -87,7 +86,7 @@ def _findings(report: Any) -> list[tuple[Any, ...]]:
     whole: dict[str, int] = defaultdict(int, {log.source: log.rows + log.missing for log in report.logs})
     for run in report.generators:
         whole[f"{run.node}/{run.pid}"] += run.ids + run.missing
-    whole["table"] = report.rows
+    whole[TABLE] = report.rows
     rows = []
     for one in report.findings:
         of = whole[one.scope] or report.sent
@@ -193,8 +192,8 @@ def _track_of_differences(scope: str, marks: list[Any]) -> str:
 
 def _spans(marks: list[Any]) -> str:
     """Return the largest ranges as text."""
-    more = [f"{len(marks) - _NAMED:,} more ranges"] if len(marks) > _NAMED else []
-    named = [span(one.first, one.last) for one in marks[:_NAMED]]
+    more = [f"{len(marks) - NAMED:,} more ranges"] if len(marks) > NAMED else []
+    named = [span(one.first, one.last) for one in marks[:NAMED]]
     return f": {', '.join((*named, *more))}" if marks else ""
 
 

@@ -103,7 +103,7 @@ _WORDS: Final = {
     "duplicate_ids": "ID repeated",
     "malformed_ids": "value malformed",
 }
-"""What one error of each check is."""
+"""One error of each check in words, the noun first."""
 
 
 _OF_TWO_SIDES: Final = (*FAULTS.values(), "duplicate_ids", "uncompared_messages")
@@ -255,13 +255,13 @@ class Report:
 
     @property
     def verdict(self) -> list[str]:
-        """The lines above the findings: the summary, what to read again, what is complete, and what was not checked."""
+        """The lines above the findings: the conclusion, and the checks that were not made."""
         skipped = "; ".join(unchecked(self.not_checked))
         return [*self.conclusion, *([f"not checked: {skipped}"] if skipped else [])]
 
     @property
     def conclusion(self) -> list[str]:
-        """The lines of the verdict without what was not checked."""
+        """The summary, the ranges to read again, and the time up to which the table is complete, as lines."""
         until = self.complete_until
         complete = [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
         return [self.summary, *_read_again(self), *complete]

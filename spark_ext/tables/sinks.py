@@ -123,7 +123,7 @@ def write_once(
     writer = writer_of(batch_df, app_id)
     run, plan = running_plan(batch_df)
     key, written = (run, format, str(place)), (batch_id, writer.name, plan)
-    last = _WRITTEN.get(key, written) if run else written
+    last = _WRITTEN.get(key, written)
     if last[0] == batch_id and last != written:
         raise TableConflict(
             f"cannot write batch {batch_id} to {place} twice with different rows or names: a crash between the writes "
@@ -131,7 +131,8 @@ def write_once(
         )
     rows = known.evolve(batch_df, place, storage_options) if evolve else batch_df
     is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
-    _WRITTEN[key] = written
+    if run:
+        _WRITTEN[key] = written
     if is_new:
         return True
     # Run the batch without writing: Spark commits state only for a batch that runs completely.

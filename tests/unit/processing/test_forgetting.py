@@ -29,7 +29,7 @@ def test_spark_forgets_what_a_store_forgets(batches):
     checkpoint, now_ms = Checkpoint(), 1_700_000_000_000
     processor = Processor(
         MemoryStore(remember=f"{REMEMBER_MS} milliseconds"),
-        lambda state, message, context: (state or 0) + 1,  # without outputs, of which a store keeps the last batch
+        lambda state, message, context: (state or 0) + 1,  # no outputs: a store keeps the last batch of those
         list,
         dead_letter=lambda letter: None,
         clock=lambda: now_ms * 1_000_000,

@@ -113,7 +113,7 @@ def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, publis
 
 
 class Limit(Exception):
-    """What a soft time limit raises, such as Celery's."""
+    """The error of a soft time limit, such as Celery's."""
 
 
 def raising(*errors):
