@@ -6,11 +6,10 @@ import re
 import signal
 import time
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 
 import pytest
-import shooting_range
 from handlers import append, careless
 
 from msgid.processing import (
@@ -18,7 +17,6 @@ from msgid.processing import (
     BatchFailed,
     ChangedBody,
     ChangedOutputs,
-    DeadLetter,
     MemoryStore,
     Message,
     MissingTime,
@@ -32,7 +30,6 @@ from msgid.processing import (
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 V0 = "7F0000010000238F000000000001E240"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -74,22 +71,6 @@ def test_message_has_the_canonical_id_and_the_microseconds_of_a_datetime():
     made = Message(V0.lower(), "key", "body", datetime(2024, 1, 1, tzinfo=timezone.utc))
     assert made == (f"00{V0}", "key", "body", 1_704_067_200_000_000) == pickle.loads(pickle.dumps(made))
     assert Message(uuid.UUID(UUID), "key", None).id == UUID == Message(UUID.upper(), "key", None).id
-
-
-def test_shot_that_is_redelivered_gives_the_same_answer(new_store, published):
-    """The handler of the tutorial: the target has moved since, and still it was a hit; no state is changed."""
-    processor = Processor(new_store(), shooting_range.shoot, published.extend)
-
-    def handle(id, kind, position):
-        return processor.handle(Message(id, "A", {"kind": kind, "position": position}))
-
-    assert handle("a", "move", 4).state == {"target": 4, "shots": 0, "rounds": 0}
-    first = handle("b", "fire", 4)
-    assert [output.body for output in first.outputs] == [{"result": "hit", "target": 4, "shot": 0}]
-    handle("c", "move", 7)
-    assert handle("b", "fire", 4) == first._replace(kind="duplicate")
-    assert published == first.outputs * 2
-    assert [output.body["result"] for output in handle("d", "fire", 4).outputs] == ["miss"]
 
 
 def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, published):
@@ -244,24 +225,17 @@ def test_each_outcome_is_observed_after_it_is_settled(published, caplog):
         {"stop_after": 0},
         {"stop_after": True},
         {"observe": lambda outcome: None},
+        {"name": ""},
+        {"name": 7},
+        {"name": "\ud800"},
+        {"name": "n" * 1001},
+        {"attempts": 0},
     ],
 )
-def test_wrong_options_for_failures_are_refused(options):
-    """Each is an error at once, and not at the first failure."""
+def test_wrong_options_are_refused(options):
+    """Each is an error at once, and not at the first failure; no store can hold such a name."""
     with pytest.raises((TypeError, ValueError), match=f"{next(iter(options))} must"):
         Processor(MemoryStore(), append, print, **options)
-
-
-def test_dead_letter_has_the_message_and_the_error(new_store, published):
-    """After the last attempt the message goes to the dead-letter output, and the others go on; nothing is stored."""
-    letters = []
-    processor = Processor(new_store(), careless, published.extend, dead_letter=letters.append)
-    bad = message("bad", "fail")
-    outcome = processor.handle(bad)
-    assert letters == [DeadLetter(bad, "failed", "ValueError: the word is fail", 3)]
-    assert (outcome.kind, str(outcome.error), outcome.outputs) == ("failed", "the word is fail", ())
-    assert processor.history("key") == []
-    assert processor.handle(message("good")).kind == "new"
 
 
 def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, published):
@@ -342,15 +316,6 @@ def test_handler_without_a_name_of_its_own_needs_one(handler):
     assert Processor(MemoryStore(), handler, print, name="n").handle(message("a")).kind == "new"
 
 
-@pytest.mark.parametrize(
-    "options", [{"name": ""}, {"name": 7}, {"name": "\ud800"}, {"name": "n" * 1001}, {"attempts": 0}]
-)
-def test_wrong_options_are_refused(options):
-    """A name that no store can hold and zero attempts are errors at once."""
-    with pytest.raises(ValueError, match="must be"):
-        Processor(MemoryStore(), append, print, **options)
-
-
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
@@ -381,20 +346,6 @@ def test_handle_many_runs_again_what_another_worker_has_changed(new_store, publi
     assert [outcome.kind for outcome in outcomes] == ["new", "new", "duplicate"]
     assert outcomes[1].state == {"seen": ["other", "x"]}
     assert [output.body["seen"] for output in published] == [["other"], ["x"], ["other", "x"], ["other", "x"]]
-
-
-def test_publisher_that_fails_is_called_again_with_the_same_outputs(new_store, published):
-    """The message was stored and not published: it is delivered again, and its outputs are published then."""
-
-    def fail(outputs):
-        raise ConnectionError
-
-    for handle in ("handle", "handle_many"):
-        asked = message(handle) if handle == "handle" else [message(handle)]
-        with pytest.raises(ConnectionError):
-            getattr(Processor(new_store(), careless, fail), handle)(asked)
-        getattr(Processor(new_store(), careless, published.extend), handle)(asked)
-    assert [output.body["seen"] for output in published] == [["x"], ["x", "x"]]
 
 
 def test_errors_and_outcomes_pickle():

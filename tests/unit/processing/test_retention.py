@@ -8,7 +8,6 @@ from handlers import append, careless
 from msgid.processing import MemoryStore, Message, Processor, SqliteStore
 from msgid.testing import add
 
-V0 = "7F0000010000238F000000000001E240"
 DAY = timedelta(days=1)
 
 
@@ -67,72 +66,6 @@ def test_forget_takes_every_moment_of_64_bits(new_store, published, before):
     processor = Processor(new_store(), lambda *_: "done", published.extend, name="quiet", clock=Clock())
     processor.handle(message("a"))
     assert processor.forget(before) == (before > 0)
-
-
-@pytest.mark.parametrize("many", [False, True], ids=["handle", "handle_many"])
-def test_entry_is_kept_until_its_outputs_are_published(new_store, published, many):
-    """The broker was away for longer than the retention, and other workers have forgotten: still a duplicate."""
-    clock, down = Clock(), True
-
-    def publish(outputs):
-        if down:
-            raise ConnectionError
-        published.extend(outputs)
-
-    def worker(publish):
-        return Processor(new_store(), careless, publish, clock=clock, name="h", dead_letter=list)
-
-    first, other = worker(publish), worker(published.extend)
-    handle = (lambda one: first.handle_many([one])[0]) if many else first.handle
-    with pytest.raises(ConnectionError):
-        handle(message("a"))
-    for clock.day in range(1, 60):
-        other.handle(message(f"other {clock.day}", key="other"))
-        assert other.forget(older_than="7 days") == (clock.day > 8)
-        with pytest.raises(ConnectionError):
-            handle(message("a"))
-    down = False
-    assert handle(message("a")).kind == "duplicate"
-    assert published[-1].body == {"seen": ["x"]}
-    for clock.day in (97, 98, 99):
-        other.handle(message(f"other {clock.day}", key="other"))
-        other.forget(older_than="7 days")
-    (left,) = new_store().read("h", [("key", "a")])
-    assert (left.handled, left.forgotten) == (None, None)  # after `remember`, 90 days, as every message
-
-
-def test_idle_key_is_forgotten_with_its_last_entry(new_store, published):
-    """Its next message finds a new key; a key with a younger entry keeps its state."""
-    clock = Clock()
-    processor = Processor(new_store(), append, published.extend, clock=clock, dead_letter=list)
-    processor.handle_many([message("a", key="idle"), message("b", key="busy"), message("c", key="other")])
-    clock.day = 5
-    processor.handle(message("d", key="busy"))
-    assert processor.forget(older_than="9 days", keys=True) == 0
-    assert processor.forget(older_than="3 days", keys=True) == 3
-    assert [len(processor.history(key)) for key in ("idle", "busy", "other")] == [0, 2, 0]
-    assert processor.handle(message("e", key="idle")).state == [{"word": "x"}]
-    assert processor.handle(message("a", key="idle")).kind == "too late"
-    clock.day = 10
-    processor.handle(message("f", key="new"))
-    assert processor.forget(older_than="3 days") == 2
-    assert [len(processor.history(key)) for key in ("idle", "busy", "new")] == [1, 1, 1]  # only states without `keys`
-
-
-def test_key_that_is_forgotten_is_as_new(new_store, published):
-    """Nothing of it stays, for this handler alone; other keys and other handlers keep theirs."""
-    first, second = (Processor(new_store(), append, published.extend, name=name) for name in ("first", "second"))
-    for processor in (first, second):
-        processor.handle_many([message("a"), message("b"), message("a", key="other")])
-    assert first.forget_key("key") == 2
-    assert first.forget_key("key") == first.forget_key("unknown") == 0
-    assert [len(one.history(key)) for one in (first, second) for key in ("key", "other")] == [0, 1, 2, 1]
-    assert [(outcome.kind, len(outcome.state)) for outcome in map(first.handle, [message("a"), message("b")])] == [
-        ("new", 1),
-        ("new", 2),
-    ]
-    assert new_store().forget_key("key") == 4
-    assert new_store().history("key") == []
 
 
 def test_file_whose_keys_are_all_forgotten_is_opened_again(tmp_path):

@@ -1,17 +1,12 @@
 """A read of a store is one snapshot, also if it takes several statements and a writer never stops."""
 
-import json
-import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from msgid.processing import Append, PostgresStore, SqliteStore
+from msgid.processing import Append
 from msgid.testing import entry
 
 KEYS = ("left", "right")
@@ -93,68 +88,3 @@ def test_read_of_several_messages_is_one_snapshot(new_store):
             assert len({one.version for one in found}) == 1
             newest = found[0].version
             assert all(one.handled is None or one.handled <= one.version for one in found)
-
-
-PROGRAM = """
-import sys
-from msgid.processing import Message, PostgresStore, Processor, SqliteStore
-store = {store}
-def count(state, message, context):
-    state = state or {{"count": 0}}
-    context.publish([message.body, state["count"]])
-    return {{"count": state["count"] + 1, "last": message.body}}
-def publish(outputs):
-    for output in outputs:
-        print(output.id, *output.body, flush=True)
-processor = Processor(store, count, publish, name="h")
-for number in range({messages}):
-    for key in range({keys}):
-        processor.handle(Message(f"{{key}}-{{number}}", f"key {{key}}", number))
-"""
-
-
-@pytest.mark.kills
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not have SIGSTOP")
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_paused_workers_that_come_back_change_no_state(kind, request, tmp_path):
-    """Workers are paused at random and go on later: each history is in order, the newest state and outputs fit it."""
-    keys, messages, seed = 6, 150, random.randrange(1 << 32)
-    print("seed", seed)
-    chance = random.Random(seed)
-    address = str(tmp_path / "states.db") if kind == "sqlite" else request.getfixturevalue("schema")
-    opened = SqliteStore if kind == "sqlite" else PostgresStore
-    store = opened(address)
-    program = PROGRAM.format(store=f"{opened.__name__}({address!r})", messages=messages, keys=keys)
-    outputs = [tmp_path / f"outputs {number}" for number in range(3)]
-    workers = []
-    for path in outputs:
-        with path.open("w") as file:
-            workers.append(subprocess.Popen([sys.executable, "-c", program], stdout=file))
-
-    def check(key):
-        history = store.history(f"key {key}")
-        expected = [(f"{key}-{number}", {"count": number + 1, "last": number}) for number in range(len(history))]
-        assert [(one.id, json.loads(one.state)) for one in history] == expected
-        return history
-
-    try:
-        end = time.monotonic() + 120
-        while any(worker.poll() is None for worker in workers) and time.monotonic() < end:
-            paused = chance.sample(workers, chance.randrange(1, 3))
-            for worker in paused:
-                worker.send_signal(signal.SIGSTOP)
-            time.sleep(chance.uniform(0, 0.2))
-            for key in range(keys):
-                check(key)
-            for worker in paused:
-                worker.send_signal(signal.SIGCONT)
-            time.sleep(chance.uniform(0, 0.2))
-        assert [worker.wait(60) for worker in workers] == [0, 0, 0]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert [len(check(key)) for key in range(keys)] == [messages] * keys
-    published = {tuple(line.split()) for path in outputs for line in path.read_text().splitlines()}
-    assert len(published) == len({id for id, *_ in published}) == keys * messages
-    assert all(number == count for _, number, count in published)
-    store.close()

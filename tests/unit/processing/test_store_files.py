@@ -91,18 +91,6 @@ def test_open_waits_for_the_lock_that_the_switch_to_wal_needs(tmp_path):
     assert add(opened[0], "a", b"state")
 
 
-def test_append_waits_for_a_writer(tmp_path):
-    """A store waits for another process that writes, and then stores on what that one has left."""
-    store = SqliteStore(tmp_path / "states.db")
-    add(store, "a", b"first")
-    other = sqlite3.connect(tmp_path / "states.db", isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    timer = threading.Timer(0.3, lambda: other.execute("COMMIT"))
-    timer.start()
-    assert add(store, "b", b"second")
-    timer.join()
-
-
 @pytest.mark.parametrize("moment", ["read", "append"])
 def test_postgres_store_goes_on_after_the_server_has_closed_the_connection(schema, moment):
     """The server closes all connections: the store opens new ones, and nothing is stored twice."""
