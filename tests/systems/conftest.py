@@ -21,14 +21,25 @@ def seed(request):
     return asked
 
 
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory):
-    """Return a running Kafka broker."""
+def running_kafka(folder):
+    """Start a Kafka broker, and end it with the fixture."""
     pytest.importorskip("confluent_kafka")
-    broker = Kafka(class_path("kafka", KAFKA), tmp_path_factory.mktemp("kafka"))
+    broker = Kafka(class_path("kafka", KAFKA), folder)
     broker.start()
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory):
+    """Return the Kafka broker of all tests."""
+    yield from running_kafka(tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture
+def kafka_of_its_own(tmp_path_factory):
+    """Return a Kafka broker that no other test uses."""
+    yield from running_kafka(tmp_path_factory.mktemp("kafka"))
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,13 @@ def test_guide_to_audits_finds_the_losses_of_a_landed_topic(broker):
 
 
 def test_guide_to_consumers(broker):
-    """The loop of each client and its dead letters; the page on workers runs with the broker inside its process."""
+    """The loop of each client and its dead letters."""
     pytest.importorskip("aiokafka")
     assert pages.run("consume.md", broker.address, {}) == 2
+
+
+def test_guide_to_workers(kafka_of_its_own, monkeypatch, tmp_path):
+    """Batches, transactions and workers, whose groups no other consumer has joined."""
+    pytest.importorskip("aiokafka")
+    monkeypatch.chdir(tmp_path)
+    assert pages.run("consume-workers.md", kafka_of_its_own.address, {}) == 2
