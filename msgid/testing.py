@@ -148,6 +148,9 @@ class StoreTests:
         assert store.forget(50) == store.forget(20) == 0
         assert add(store, "id8", b"state 8", key="old", stored_at=100)
         assert [(version.state or b"")[:7] for version in store.history("old")] == [b"state 7", b"state 8"]
+        assert add(store, "after the clock went back", b"state 8", stored_at=20)
+        assert store.forget(50) == 1
+        assert [version.id for version in store.history("key")] == [None, "id5", "id6", "id7", None]
 
     def test_forgotten_message_is_too_late_and_never_new(self, open_store: Callable[[], Store]) -> None:
         """A batch of new, redelivered and forgotten messages: each has its own outcome."""
