@@ -6,7 +6,7 @@ import ast
 import importlib.util
 from pathlib import Path
 
-__all__ = ["cycle_in", "folder_of", "imports_in", "modules_of"]
+__all__ = ["folder_of", "imports_in", "modules_of"]
 
 
 def folder_of(package: str) -> Path:
@@ -47,24 +47,3 @@ def imports_in(source: str, module: str, known: set[str], is_package: bool) -> s
             name = f"{base}.{alias.name}"
             found.add(name if name in known else base)
     return (found & known) - {module}
-
-
-def cycle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Return the modules of one import cycle, from a module back to itself; empty without a cycle."""
-    finished: set[str] = set()
-
-    def walk(module: str, path: list[str]) -> list[str]:
-        if module in path:
-            return [*path[path.index(module) :], module]
-        if module in finished:
-            return []
-        for imported in sorted(graph[module]):
-            if cycle := walk(imported, [*path, module]):
-                return cycle
-        finished.add(module)
-        return []
-
-    for module in sorted(graph):
-        if cycle := walk(module, []):
-            return cycle
-    return []

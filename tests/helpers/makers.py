@@ -1,4 +1,4 @@
-"""Samples of the IDs of each known client, as its running processes or its source make them."""
+"""Samples of the IDs of the clients without recordings, as their source makes them."""
 
 import random
 from datetime import datetime, timedelta, timezone
@@ -36,10 +36,6 @@ def _from(chance, count, first, step=1):
     """Numbers of a process that counts from a number, some at its start and some later."""
     begin = chance.choice((0, 0, chance.randrange(100), chance.randrange(500_000)))
     return range(first + begin * step, first + (begin + count) * step, step)
-
-
-def grpc(chance, count):
-    return _v1(chance, count, _from(chance, count, 0))
 
 
 def java_transactions(chance, count):
@@ -85,51 +81,19 @@ def made_by_msgid(chance, count):
     return _v1(chance, count, range(first, first + count), node=node)
 
 
-def _host(chance):
-    return chance.choice(
-        (f"10.0.{chance.randrange(256)}.7", "172.17.0.2", "192.168.1.14", f"2001:db8::{chance.randrange(9)}")
-    )
-
-
-def java_remoting(chance, count):
-    loader = chance.choice((0x30946E09, 0x30946E09, chance.getrandbits(32)))
-    first, begin, host = chance.randrange(60_000), _month(chance), _host(chance)
-    pid = chance.randrange(1 << 16)
-    return [
-        msgid.ClientUniqueId(host, pid, loader, begin + place * chance.randint(1, 9), (first + place) % (1 << 16)).hex
-        for place in range(count)
-    ]
-
-
-def go_remoting(chance, count):
-    host, pid = f"10.0.{chance.randrange(256)}.7", chance.randrange(1, 1 << 16)
-    seconds = _moments(chance, count, _month(chance) // 1_000)
-    made = [
-        msgid.ClientUniqueId(host, pid, 0, at * 1_000, number).hex
-        for at, number in zip(seconds, range(1, count + 1), strict=True)
-    ]
-    return [id[:-12] + id[-12:].lower() for id in made]
-
-
 def broker(chance, count):
     at = chance.randrange(1 << 34)
     return [msgid.BrokerOffsetId("10.0.0.7", 10911, at + 317 * place).hex for place in range(count)]
 
 
 CLIENTS = {
-    "Java gRPC": (grpc, GRPC),
     "Java gRPC, transactions": (java_transactions, GRPC),
-    "Go gRPC": (grpc, GRPC),
-    "Python gRPC": (grpc, GRPC),
     "Python gRPC, forked": (forked_python, GRPC),
-    "Node.js gRPC": (grpc, GRPC),
     "Node.js gRPC, at its start": (node_at_once, ("RocketMQ Node.js gRPC",)),
     "Python gRPC before 5.0.2": (old_python, ("RocketMQ Python gRPC before 5.0.2",)),
     "C#": (csharp, ("RocketMQ C#",)),
     "Rust": (rust, ("RocketMQ Rust",)),
     "C++": (old_cpp, ("RocketMQ C++ before 2026",)),
-    "Java remoting": (java_remoting, ("RocketMQ Java remoting",)),
-    "Go remoting": (go_remoting, ("RocketMQ Go remoting",)),
     "msgid": (made_by_msgid, ("msgid",)),
     "broker": (broker, ("RocketMQ broker",)),
 }

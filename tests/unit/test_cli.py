@@ -192,23 +192,6 @@ def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():
     assert pure == f"msgid {msgid.__version__}, pure Python: MSGID_PURE asks for the reference\n"
 
 
-def test_clean_reports_expired_segments_and_deletes_them_when_told_to(tmp_path):
-    """The default is a dry run; both runs print the report, and the active segment is kept."""
-    policy = expired_segment(tmp_path)
-    status, out = run("clean", tmp_path, "--policy", policy)
-    assert (status, out.splitlines()[-1]) == (
-        0,
-        "1 of 2 segments, 46 bytes: would be removed; --apply removes them",
-    )
-    assert len(list(tmp_path.glob("*.log"))) == 2
-    for said in ("1 of 2 segments, 46 bytes: removed\n", "0 of 1 segments, 0 bytes: removed\n"):
-        assert run("clean", tmp_path, "--policy", policy, "--apply")[1].endswith(said)
-        assert [path.name for path in tmp_path.glob("*.log")] == [f"{1:020d}.log"]
-    policy.write_text("interval = 0\n")
-    wrong = run("clean", tmp_path, "--policy", policy)
-    assert wrong == (1, "Error: interval must be more than 0 seconds, got 0\n")
-
-
 def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     """A time that no calendar has, and a name that is not text, do not end the report after the removal."""
     folder = tmp_path / os.fsdecode(b"topics/\xff/partitions/1")
@@ -265,12 +248,14 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["translate"], 2, "pass one or more IDs"),
         (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
         (["clean", ".", "--policy", "policy.toml"], 1, "no segments in .: it must hold files such as 0000"),
+        (["clean", ".", "--policy", "wrong.toml"], 1, "Error: interval must be more than 0 seconds, got 0"),
     ],
 )
 def test_wrong_argument_is_one_line_that_quotes_it(arguments, status, said, tmp_path, monkeypatch):
     """Numbers have ASCII digits, standard input is read once, and a job of the cleaner that finds nothing fails."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.toml").write_text("default_expiry = 60\n")
+    (tmp_path / "wrong.toml").write_text("interval = 0\n")
     code, out = run(*arguments, stdin="")
     assert (code, said in out) == (status, True), out
 

@@ -16,7 +16,6 @@ audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
-KAFKA = {"topic": "topic", "partition": "partition"}
 
 
 def kafka(offsets, **columns):

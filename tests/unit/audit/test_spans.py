@@ -180,6 +180,13 @@ def begins_between(run, following):
     )
 
 
+def check_shown(ids):
+    """Check that the runs, gaps and steps are those of the plain model."""
+    shown = shown_by(ids)
+    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    assert shown.gaps.total == len(shown.gaps.first)
+
+
 NUMBERS = st.sampled_from([0, 0, BLOCK - 6, BLOCK + PART_STEP - 4, 2 * BLOCK - 3, RUN_STEP + 5, 2**32 - 12])
 IDS = st.sets(
     st.tuples(
@@ -208,25 +215,21 @@ def restarted(steps, start, restart_at):
 @example({(0, n // 30_000, n) for n in (*range(65_530, 65_534), *range(65_540, 65_542))})
 def test_spans_of_any_ids_shows_what_single_ids_show(ids):
     """Runs, gaps and steps are those of the plain model, whatever the order of seconds and numbers is."""
-    shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
-    assert shown.gaps.total == len(shown.gaps.first)
+    check_shown(ids)
 
 
 @given(GROWING, st.sampled_from([0, BLOCK - 20]), st.integers(0, 80))
 def test_spans_of_a_restarted_generator_shows_what_single_ids_show(steps, start, restart_at):
     """As above for a generator whose sequence grows with time, and which may start again."""
     ids = restarted(steps, start, restart_at)
-    shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    check_shown(ids)
 
 
 @given(GROWING, GROWING, st.integers(0, 6))
 def test_spans_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
     """As above for two processes that count from 0."""
     ids = {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
-    shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    check_shown(ids)
 
 
 @given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
@@ -234,8 +237,7 @@ def test_spans_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps,
     """As above, where most numbers are 2 apart."""
     numbers = list(itertools.accumulate(steps, initial=start))
     ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
-    shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    check_shown(ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -243,8 +245,7 @@ def test_spans_of_processes_that_share_a_pid_shows_what_single_ids_show(kind):
     """As above for the processes that `test_lives` knows."""
     made = generator_of(3, kind)
     ids = {(0, second, number) for second, number in made.ids}
-    shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    check_shown(ids)
 
 
 @given(IDS, st.integers(1, 5))

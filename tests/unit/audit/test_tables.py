@@ -1,7 +1,6 @@
 """Audits of small tables: each check by an example, columns of all types, and files."""
 
 import json
-import os
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -15,7 +14,6 @@ from msgid import layout
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -343,40 +341,6 @@ def test_lists_are_bounded_and_findings_count_all():
     assert (report.findings[-1].scope, report.findings[-1].count) == ("200 others", 200)
 
 
-@pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl", "parquet", "arrow"])
-def test_files_of_all_formats_have_the_same_report(tmp_path, ending):
-    """Text, CSV, TSV, JSON lines, Parquet and Arrow hold the same IDs, also under a name that is not UTF-8."""
-    made = [*ids((1, 1), (1, 2), (2, 5)), "no id"]
-    path = tmp_path / f"messages.{ending}"
-    table = pa.table({"id": made, "n": range(4)})
-    if ending == "parquet":
-        pq.write_table(table, path)
-    elif ending == "arrow":
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    elif ending == "jsonl":
-        path.write_text("".join(json.dumps({"id": id, "n": 1}) + "\n" for id in made))
-    else:
-        separator = {"txt": "", "csv": ",", "tsv": "\t"}[ending]
-        lines = made if ending == "txt" else [f"id{separator}n", *(f"{id}{separator}1" for id in made)]
-        path.write_text("\n".join(lines) + "\n")
-    report = audit.audit_file(path)
-    assert found(report) == {
-        ("missing_sequences", "56:f7:e7:1c:36:1b/7"): (2, "3 to 4"), ("malformed_ids", "table"): (1, "no id"),
-    }  # fmt: skip
-    latin = path.rename(tmp_path / os.fsdecode(b"M\xe4rz." + ending.encode()))
-    assert audit.audit_file(latin).to_json() == report.to_json()
-
-
-def test_file_that_is_missing_or_not_a_table_is_an_error(tmp_path):
-    """The error names the file."""
-    with pytest.raises(FileNotFoundError, match="no file"):
-        audit.audit_file(tmp_path / "none.parquet")
-    (tmp_path / "bad.parquet").write_bytes(b"not Parquet")
-    with pytest.raises(ValueError, match="cannot read"):
-        audit.audit_file(tmp_path / "bad.parquet")
-
-
 def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     """A pipeline stops on findings of the severity that --fail-on names, and not on others."""
     path = tmp_path / "ids.txt"
@@ -402,18 +366,6 @@ def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
     assert (missing.exit_code, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
-
-
-def test_tables_of_other_libraries_have_the_report_of_arrow():
-    """Pandas and polars pass their columns through Arrow; anything else is one error."""
-    table = pa.table({"id": [V1, V1, None], "offset": [0, 1, 3]})
-    expected = audit.audit_table(table, offset="offset").to_json()
-    pandas = pytest.importorskip("pandas")
-    for other in (table.to_pydict(), pandas.DataFrame(table.to_pydict())):
-        assert audit.audit_table(other, offset="offset").to_json() == expected
-    for wrong, hint in ((7, ""), (V1, ""), ("messages.parquet", "; audit_file reads a file"), (None, "")):
-        with pytest.raises(TypeError, match=f"table must be a table of Arrow, pandas or polars, got .*{hint}"):
-            audit.audit_table(wrong)
 
 
 def test_uuids_without_dashes_are_told_from_ids_of_clients():

@@ -185,14 +185,3 @@ def test_a_single_id_in_place_of_several_is_refused(msgid, one):
     for function in (msgid.parse_batch, audit_ids):
         with pytest.raises(TypeError, match="ids must be an iterable"):
             function(one)
-
-
-def test_an_audit_takes_mixed_forms_of_ids(msgid):
-    """A list of text, bytes, values and UUIDs: repeated IDs are found by value."""
-    from msgid.audit import audit_ids
-
-    ids = [V1, bytes.fromhex(V1), msgid.parse(V1), V0, msgid.parse(V0), uuid.UUID(UUID), UUID.upper(), None]
-    findings = {finding.check: finding.count for finding in audit_ids(ids).findings}
-    assert findings["duplicate_ids"] == 4
-    assert findings["missing_ids"] == 1
-    assert "malformed_ids" not in findings

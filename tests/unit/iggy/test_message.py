@@ -77,15 +77,6 @@ def test_message_with_a_version_1_id_holds_its_128_bits(id):
     assert iggy.id_text(message.id, version_1=True) == iggy.id_text(id.body, version_1=True) == str(id)
 
 
-@given(st.uuids())
-def test_message_with_a_uuid_shows_the_uuid(value):
-    """The bytes of a UUID are written in their order; applications use any 16 bytes."""
-    message = Message.new(b"", id=value)
-    assert message.id_text == str(value)
-    assert value.bytes in iggy.encode(message, "h64")
-    assert iggy.id_value(str(value)) == iggy.id_value(value) == message.id
-
-
 @given(strategies.message_ids, st.booleans())
 def test_id_with_its_version_is_never_shown_as_a_uuid(id, version_1):
     """A value, a text and 17 bytes tell a version-1 ID from a UUID, also where the 16 bytes of both are equal."""

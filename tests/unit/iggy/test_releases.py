@@ -59,21 +59,6 @@ def check(message, row):
     assert (None if message.state is None else int(message.state)) == row.get("state", message.state)
 
 
-@pytest.mark.parametrize("name", RELEASES["checksums"]["xxh3_64_seed0"])
-def test_checksums_of_texts_are_those_of_the_vectors(name):
-    """XXH3 and CRC-32 of the same bytes, compiled and from the package."""
-    data = name.encode()
-    assert checksums.xxh3(data) == checksums.reference_xxh3(data) == RELEASES["checksums"]["xxh3_64_seed0"][name]
-    assert iggy.checksum(data) == RELEASES["checksums"]["crc32"][name]
-
-
-@pytest.mark.parametrize(("length", "sum"), RELEASES["checksums"]["xxh3_64_of_bytes_0_to_n"].items())
-def test_xxh3_of_each_length_class_is_that_of_the_vectors(length, sum):
-    """XXH3 treats short, middle and long bytes differently."""
-    data = bytes(place % 256 for place in range(int(length)))
-    assert checksums.xxh3(data) == checksums.reference_xxh3(data) == sum
-
-
 @named("log-", "detect-")
 @pytest.mark.parametrize("layout", ["auto", "named"])
 def test_log_of_each_release_is_decoded_and_encoded_again(vector, layout):

@@ -199,18 +199,6 @@ def test_batch_of_release_0_10_with_a_wrong_producer_section_is_refused(vector, 
         iggy.decode_log(raw)
 
 
-def test_producer_section_is_the_same_compiled_and_in_python():
-    """Any byte of flags and section, changed to any value: the two scanners agree."""
-    if checksums.native is None:
-        pytest.skip("the scanner is not compiled")
-    raw = bytes.fromhex(PROTOCOL[1]["hex"])
-    for at in range(52, 256):
-        for value in (0, 1, 2, 0x7F, 0x80, 0xFF):
-            changed = raw[:at] + bytes([value]) + raw[at + 1 :]
-            arguments = (changed, BATCH256, 0, len(raw), 0, 1 << 30, 1 << 30, -1)
-            assert tuple(reference.scan(*arguments)) == checksums.native.scan(*arguments), (at, value)
-
-
 @pytest.mark.parametrize("vector", [pytest.param(one, id=one["name"]) for one in PROTOCOL if one["kind"] == "poll"])
 def test_poll_of_release_0_10_is_told_from_earlier_ones(vector):
     """Its head has 24 more bytes; also if the caller says so."""

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msgid.errors import InvalidMessage
-from msgid.schemas import InvalidSchema, SchemaRegistry, check_schema, frame, from_lookup, unframe
+from msgid.schemas import InvalidSchema, SchemaRegistry, check_schema, compare, frame, from_lookup, unframe
 from msgid.schemas._avro import MAX_DEPTH, MAX_EMPTY_VALUES
 from msgid.schemas._json_schema import MAX_DEPTH as JSON_DEPTH
 from msgid.schemas._validators import validator
@@ -124,6 +124,9 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
         lambda: check_schema(b"", registry, "events", 1, policy="none", framing="iggy"),
         lambda: registry.register("events", "{}", "xml"),
         lambda: registry.set_compatibility("events", "transitive"),
+        lambda: compare("backwards", "json", "{}", "json", "{}"),
+        lambda: compare("full", "xml", "{}", "json", "{}"),
+        lambda: compare("full", "json", "{}", "xml", "{}"),
     ):
         with pytest.raises(ValueError, match="must be one of"):
             call()
@@ -149,12 +152,6 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
         ('{"type": "record"}', "avro"),
         ('"nothing"', "avro"),
         ("{", "avro"),
-        ('["int", "int"]', "avro"),
-        ('[["int"], "null"]', "avro"),
-        ('{"type": {"type": "int"}}', "avro"),
-        ('{"type": "fixed", "name": "F", "size": -1}', "avro"),
-        ('{"type": "record", "name": "int", "fields": []}', "avro"),
-        ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "avro"),
         (AVRO_SCHEMA.replace("}]", '}, {"name": "n", "type": "int"}]'), "avro"),
         ('{"type": "array", "items": ' * 2000 + '"int"' + "}" * 2000, "avro"),
     ],
@@ -169,14 +166,9 @@ def test_register_of_an_invalid_schema_raises_invalid_schema(registry, text, kin
 @pytest.mark.parametrize(
     ("schema", "wrong", "right"),
     [
-        ('{"dependentRequired": {"a": ["b"]}}', b'{"a": 1}', b'{"a": 1, "b": 1}'),
         ('{"prefixItems": [{"type": "string"}]}', b"[1]", b'["x", 1]'),
-        ('{"properties": {"a": true}, "unevaluatedProperties": false}', b'{"b": 1}', b'{"a": 1}'),
         ('{"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}', b"1.0", b"1"),
-        ('{"$schema": "http://json-schema.org/draft-06/schema#", "const": 1}', b"true", b"1.0"),
         ('{"$schema": "http://json-schema.org/draft-07/schema", "if": {"minimum": 3}, "then": false}', b"3", b"2"),
-        ('{"$schema": "https://json-schema.org/draft/2019-09/schema", "items": [{"type": "null"}]}', b"[1]", b"[null]"),
-        ('{"enum": [1]}', b"true", b"1"),
         ('{"$schema": "https://json-schema.org/draft-04/schema", "type": "integer"}', b"1.0", b"1"),
         ('{"$schema": "http://json-schema.org/draft/2020-12/schema#", "prefixItems": [false]}', b"[1]", b"[]"),
     ],
