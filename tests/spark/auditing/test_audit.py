@@ -3,7 +3,6 @@
 import doctest
 import itertools
 import json
-import random
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from helpers.lives import KINDS, generator_of
 from helpers.queues import NAMES as DETAILS
 from helpers.queues import several
 from helpers.spark_sizes import SIZES
@@ -68,11 +66,6 @@ def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
 WAYS = ("driver", "summaries", "spread")
 WITHOUT_ANSI = [("driver", "true"), ("summaries", "false"), pytest.param("spread", "false", marks=pytest.mark.variants)]
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
-SUMMARIES_OFTEN = [
-    pytest.param("driver", marks=pytest.mark.details),
-    "summaries",
-    pytest.param("spread", marks=pytest.mark.variants),
-]
 
 
 @pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.variants)])
@@ -88,18 +81,6 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, PLACES, {}):
         same(way(df, **columns), msgid.audit.audit_table(table, **columns))
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
-def test_audit_of_processes_that_share_a_pid_is_that_of_python(spark, tmp_path, way):
-    """Spark and Python distinguish restarts, processes at one time and losses in the same way."""
-    made = [generator_of(seed, kind) for seed in range(6) for kind in KINDS]
-    ids = [layout.pack(9, pid, second, n).hex().upper() for pid, one in enumerate(made) for second, n in one.ids]
-    table = pa.table({"id": ids})
-    report = msgid.audit.audit_table(table)
-    assert {finding.check for finding in report.findings} > {"sequence_jump", "shared_node", "clock_backwards"}
-    same(way(read(spark, table, tmp_path)), report)
 
 
 @pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
@@ -118,48 +99,6 @@ def test_generators_whose_node_declares_another_origin_are_those_of_python(spark
     same(way(df, parent="parent"), report)
     only = table.slice(0, 4 * 2 * 55)
     same(way(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("way", SUMMARIES_OFTEN, indirect=True)
-def test_holes_and_lives_are_those_of_python(spark, tmp_path, way):
-    """Gaps of one offset in blocks and between them, lives, and checks that are left out."""
-    chance = random.Random(5)
-    rows = [
-        (f"log {n % 3}", 65_500 + n // 3 + n % 3, AT + timedelta(seconds=n), [None, "b", "c"][n // 200], n)
-        for n in range(600)
-        if n % 21 and n % 17 and chance.random() > 0.03
-    ]
-    columns = dict(zip(("source", "offset", "at", "life", "landed"), zip(*rows, strict=True), strict=True))
-    table = pa.table(columns)
-    df = read(spark, table, tmp_path)
-    names = {"id": None, "source": "source", "offset": "offset"}
-    for options in (
-        {"holes": "markers", "life": "life"},
-        {"holes": "committed", "without": ["late_messages"], "landed": "landed"},
-        {"holes": "compacted"},
-    ):
-        local = msgid.audit.audit_table(table, **names, **options)
-        report = way(df, **names, **options)
-        same(report, local)
-        assert report.local.not_checked == local.not_checked
-        assert (local.findings == []) == (options.get("holes") == "compacted")
-
-
-@pytest.mark.variants
-def test_audit_of_a_simulated_table_on_spark_alone_is_that_of_python(spark, tmp_path):
-    """As above for a table with more logs and generators than the driver holds."""
-    table = several((13,))[1]
-    same(audit_in("spread")(read(spark, table, tmp_path), **DETAILS), msgid.audit.audit_table(table, **DETAILS))
-
-
-@pytest.mark.volume
-@pytest.mark.parametrize("way", ["summaries", "spread"], indirect=True)
-@pytest.mark.parametrize("columns", [DETAILS, PLACES, {}], ids=["details", "places", "ids"])
-def test_audit_of_200_simulated_tables_is_that_of_python(spark, tmp_path, columns, way):
-    """As above for all tables that the unit tests hold equal to the truth."""
-    table = several(range(200))[1]
-    same(way(read(spark, table, tmp_path), **columns), msgid.audit.audit_table(table, **columns))
 
 
 def hostile():
@@ -184,17 +123,6 @@ def hostile():
 
 
 @pytest.mark.details
-@pytest.mark.parametrize("way", ["summaries"], indirect=True)
-def test_positions_in_ids_are_audited_without_offsets(spark, tmp_path, way):
-    """A table of position IDs alone has the lost and the repeated positions of its logs, in words of 32 and beyond."""
-    held = [("a", n) for n in (0, 1, 2, 6, 7, 7, 31, 32, 70)] + [("b", n) for n in (5, 6, 40)]
-    table = pa.table({"id": [str(msgid.position_id(source, n, 1_790_000_000)) for source, n in held]})
-    report = msgid.audit.audit_table(table)
-    assert {"missing_offsets", "duplicate_ids"} <= {one.check for one in report.findings}
-    same(way(read(spark, table, tmp_path)), report)
-
-
-@pytest.mark.details
 @pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
 def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
     """Kinds, reasons, examples, wrapped months, orphans and positions are those of Python, in both ANSI modes."""
@@ -202,15 +130,6 @@ def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
     df = read(spark, table, tmp_path)
     for columns in ({"landed": "landed", "parent": "parent", "content": "n"}, {}):
         same(way(df, **columns), msgid.audit.audit_table(table, **columns))
-
-
-@pytest.mark.details
-@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
-def test_audit_of_binary_ids_is_that_of_text(spark, tmp_path, ansi, way):
-    """The bytes of IDs are the same IDs; other bytes are malformed for the same reasons, in both ANSI modes."""
-    values = [bytes.fromhex(V1), bytes.fromhex(V1), b"", b"x" * 15, b"\x09" * 17, None, b"x" * 16]
-    table = pa.table({"id": pa.array(values, pa.binary())})
-    same(way(read(spark, table, tmp_path)), msgid.audit.audit_table(table))
 
 
 def odd():
@@ -233,31 +152,6 @@ ODD = {
     "id": "my.id", "source": "the `log`", "offset": "Offset No.", "timestamp": "sent.at", "landed": "day",
     "content": "body.",
 }  # fmt: skip
-
-
-@pytest.mark.details
-@pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
-def test_audit_of_rows_without_some_times_is_that_of_python(spark, tmp_path, way):
-    """NULL as a time, a landing or a content, in logs of several blocks, is not an early or a late moment."""
-    chance = random.Random(11)
-
-    def moment():
-        return None if chance.random() < 0.4 else AT + timedelta(seconds=chance.randrange(60))
-
-    rows = 300
-    table = pa.table(
-        {
-            "id": [chance.choice((None, V1)) for _ in range(rows)],
-            "source": [chance.choice("abc") for _ in range(rows)],
-            "offset": [chance.choice((0, 65_500, 131_050)) + chance.randrange(60) for _ in range(rows)],
-            "timestamp": pa.array([moment() for _ in range(rows)], pa.timestamp("us", "UTC")),
-            "landed": pa.array([moment() for _ in range(rows)], pa.timestamp("us", "UTC")),
-            "content": [chance.choice((None, "x", "y")) for _ in range(rows)],
-        }
-    )
-    df = read(spark, table, tmp_path)
-    for columns in ({name: name for name in table.column_names[1:]}, {**PLACES, "content": "content"}):
-        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.details
