@@ -205,17 +205,6 @@ def test_columns_of_null_are_null(spark, ansi):
     assert column(frame(spark, [None, "x"]), *(function("id").isNull() for function in structs)) == [(True, True)] * 2
 
 
-def test_columns_of_binary_ids_are_those_of_text(spark, ansi):
-    """17 bytes of a version-1 id, 16 or 28 of version 0, or 17 or 29 with the version byte."""
-    values = [bytes.fromhex(text) for text in (V1, V0, "00" + V0, CLIENT)] + [b"", b"x" * 17, V1.encode()]
-    df = frame(spark, values, "binary")
-    parsed = column(df, spark_ext.try_parse_id("id").pid, spark_ext.try_parse_v0("id").pid, spark_ext.is_valid_id("id"))
-    assert parsed == [
-        (8636, None, True), (None, None, True), (None, None, True), (None, 4158, True),
-        (None, None, False), (None, None, False), (None, None, False),
-    ]  # fmt: skip
-
-
 def test_columns_of_numbers_are_null(spark):
     """A number is not an ID, although its digits may be the text of one."""
     digits = Decimal("1234567890" * 3 + "12")

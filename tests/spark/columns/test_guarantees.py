@@ -170,19 +170,6 @@ def test_stream_stopped_restarted_and_replayed_has_the_same_ids(spark, tmp_path)
     assert len(set(generated)) == len(generated) == 300
 
 
-@pytest.mark.parametrize("split", ["1k", "4k", "1m"])
-def test_position_ids_of_a_file_split_in_any_way_are_the_same(spark, tmp_path, split):
-    """The same file read in pieces of any size, in any number of partitions: the same ids."""
-    (tmp_path / "rows.csv").write_text("".join(f"{n}\n" for n in range(3000)))
-    spark.conf.set("spark.sql.files.maxPartitionBytes", split)
-    try:
-        df = spark.read.schema("n bigint").csv(str(tmp_path / "rows.csv"))
-        made = df.repartition(3).select("n", spark_ext.position_id(F.lit("log"), "n", F.lit(0)).alias("id")).collect()
-    finally:
-        spark.conf.unset("spark.sql.files.maxPartitionBytes")
-    assert {row.n: row.id for row in made} == {n: str(msgid.position_id("log", n, 0)) for n in range(3000)}
-
-
 def test_union_with_itself_repeats_numbers_made_before_it(spark):
     """Why to assign after a union: a DataFrame that was numbered before it is numbered alike on both sides."""
     rows = spark.range(100, numPartitions=2)

@@ -71,16 +71,6 @@ def read(spark, path, **options):
     return spark.read.format("iggy").options(**options).load(str(path)).withColumn("micros", F.unix_micros("timestamp"))
 
 
-@pytest.mark.details
-def test_source_of_the_messages_of_the_document_has_their_values(spark, tmp_path):
-    """The bytes in Iggy's documents, as a segment file, have the documented values."""
-    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(DOCUMENTS))
-    rows = sorted(read(spark, tmp_path).collect(), key=lambda row: row.position)
-    assert [plain(row) for row in rows] == [fields(iggy.decode(raw, "m45")) for raw in DOCUMENTS]
-    assert [row.position for row in rows] == [0, len(DOCUMENTS[0]), len(DOCUMENTS[0] + DOCUMENTS[1])]
-    assert {row.reason for row in rows} == {None}
-
-
 @pytest.mark.parametrize("layout", ["m45", "previous"])
 def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path, layout):
     """Every field of every message equals that of `msgid.iggy`."""
@@ -113,28 +103,32 @@ def test_source_with_the_option_columns_returns_these_columns_in_their_order(spa
     assert sorted(map(str, some.collect())) == sorted(map(str, read(spark, tmp_path).select(names).collect()))
 
 
-BROKEN = {
-    "cut off": lambda raw: raw[:-1],
-    "an unknown state": lambda raw: raw[:8] + b"\x07" + raw[9:],
-    "a length of 4 GB": lambda raw: raw[:37] + b"\xff\xff\xff\xff" + raw[41:],
-    "random bytes": lambda raw: bytes(range(7, 200)),
-}
+BROKEN = [
+    lambda raw: raw[:-1],
+    lambda raw: raw[:8] + b"\x07" + raw[9:],  # an unknown state
+    lambda raw: raw[:37] + b"\xff\xff\xff\xff" + raw[41:],  # a length of 4 GB
+    lambda raw: bytes(range(7, 200)),
+]
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_source_with_one_malformed_file_does_not_fail_the_job(spark, tmp_path, how):
+def test_source_with_malformed_files_does_not_fail_the_job(spark, tmp_path):
     """The malformed remainder of a file is one poisoned row with its bytes; all other messages are read."""
-    good = messages(20)
-    bad = BROKEN[how](iggy.encode(messages(1)[0], "m45"))
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / f"{0:020d}.log").write_bytes(iggy.encode_log(good, "m45"))
-    (tmp_path / "1" / f"{20:020d}.log").write_bytes(iggy.encode_log(messages(5, 20), "m45") + bad)
+    begin, bad = iggy.encode_log(messages(5), "m45"), {}
+    for number, break_bytes in enumerate(BROKEN):
+        bad[number] = break_bytes(iggy.encode(messages(1)[0], "m45"))
+        folder = tmp_path / "streams" / "1" / "topics" / "2" / "partitions" / str(number)
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.log").write_bytes(begin + bad[number])
+        (folder / f"{20:020d}.log").write_bytes(iggy.encode_log(messages(5, 20), "m45"))
     rows = read(spark, tmp_path).collect()
-    (poisoned,) = [row for row in rows if row.reason is not None]
-    assert sorted(row.offset for row in rows if row.reason is None) == list(range(25))
-    assert (poisoned.state, bytes(poisoned.original)) == ("poisoned", bad)
-    assert poisoned.position == len(iggy.encode_log(messages(5, 20), "m45"))
-    assert poisoned.reason.startswith("invalid message: ")
+    poisoned = {row.partition: row for row in rows if row.reason is not None}
+    assert {number: bytes(row.original) for number, row in poisoned.items()} == bad
+    for number, row in poisoned.items():
+        offsets = sorted(row.offset for row in rows if row.reason is None and row.partition == number)
+        assert offsets == [*range(5), *range(20, 25)]
+        assert (row.state, row.position) == ("poisoned", len(begin))
+        assert row.reason.startswith("invalid message: ")
+    assert len(rows) == len(BROKEN) * 11
 
 
 def test_source_does_not_write(spark, tmp_path):

@@ -2,11 +2,8 @@
 
 import pytest
 from helpers.covering import covering
-from helpers.strategies import ids, many
 from helpers.versions import since
-from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import functions as F
 from sql_functions import EXAMPLES, FUNCTIONS, example_of
 
 import msgid
@@ -17,19 +14,6 @@ pytestmark = [pytest.mark.spark, since(4, 0)]
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
-texts = st.one_of(
-    ids.map(str), ids.map(lambda id: id.canonical.lower()),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
-    st.text("0123456789abcdefABCDEF", min_size=30, max_size=60), st.none(),
-)  # fmt: skip
-
-# The functions of one text that never raise.
-QUIET = [
-    name
-    for name, (_, parameters, _) in FUNCTIONS.items()
-    if list(parameters.values()) == ["ID"] and name not in ("msgid_parse", "msgid_parse_v0", "msgid_translate_v0")
-]
-assert len(QUIET) == 11
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +21,6 @@ def registered(spark):
     """Return the session with the functions registered."""
     assert spark_ext.register(spark) == [*FUNCTIONS, "msgid_assign", "msgid_generate"]
     return spark
-
-
-def test_sql_of_any_ids_agrees_with_columns(registered):
-    """Every function of one ID returns the same for valid IDs of all kinds and for invalid text."""
-    hostile = [*many(texts, 300), "", V1 + "\n", "０" * 34, "'", "\\", "A" * 10_000]
-    df = registered.createDataFrame([(text,) for text in hostile], "text string")
-    in_sql = [F.expr(f"{name}(text)").alias(f"sql {name}") for name in QUIET]
-    in_column = [FUNCTIONS[name].function(F.col("text")).alias(f"column {name}") for name in QUIET]
-    for row in df.select(*in_sql, *in_column).collect():
-        for name in QUIET:
-            assert row[f"sql {name}"] == row[f"column {name}"], name
 
 
 def test_functions_that_a_session_lists_are_the_public_ones_with_a_comment(registered):
@@ -148,26 +121,6 @@ def test_sql_that_generates_and_derives_at_a_time_makes_valid_ids(registered):
     assert msgid.is_valid(registered.sql("SELECT msgid_generate()").first()[0])
     made = registered.sql(f"SELECT msgid_derive_at('{V1}', 'invoice', timestamp_seconds(1795219200)) AS id").first()
     assert made.id == str(msgid.derive_id(V1, "invoice", at=1_795_219_200))
-
-
-def test_sql_of_iggy_ids_agrees_with_columns(registered):
-    """Iggy IDs are equal in SQL and as columns."""
-    row = registered.sql(
-        "SELECT msgid_from_iggy_id(unhex('74B158CADDB3498FB0A99EEC1C6197AE')) AS id, "
-        f"msgid_from_iggy_id(unhex('{V1}')) AS whole"
-    ).first()
-    assert row == ("74b158ca-ddb3-498f-b0a9-9eec1c6197ae", V1)
-
-
-def test_sql_of_expiry_at_the_boundary_follows_the_rule(registered):
-    """``msgid_is_expired`` is right at the boundary, for the default and for 0 (never)."""
-    row = registered.sql(
-        "SELECT msgid_is_expired(timestamp_seconds(0), 10, timestamp_seconds(10)) AS due, "
-        "msgid_is_expired(timestamp_seconds(0), 11, timestamp_seconds(10)) AS early, "
-        "msgid_is_expired(timestamp_seconds(0), 0, timestamp_seconds(10)) AS never, "
-        "msgid_is_expired(NULL, 10, timestamp_seconds(10)) AS nothing"
-    ).first()
-    assert row == (True, False, False, None)
 
 
 TEXT_MOMENT = "'2024-03-23 14:50:38'"

@@ -287,15 +287,6 @@ def test_write_once_void_columns_are_refused(spark, tmp_path, format):
     assert not (tmp_path / "t").exists()
 
 
-def test_write_once_columns_of_a_batch_that_failed_do_not_bind(spark, tmp_path):
-    """A first batch that wrote no row leaves the columns open."""
-    path = str(tmp_path / "table")
-    with pytest.raises(Exception, match="no such value"):
-        ids.write_once(spark.sql("SELECT STRING(raise_error('no such value')) AS id"), 0, path, app_id="a")
-    assert ids.write_once(spark.range(2), 0, path, app_id="a")
-    assert numbers(ids.read_table(spark, path)) == [0, 1]
-
-
 def test_batch_run_keeps_the_types_of_its_partitions(spark, tmp_path):
     """The rows of a batch run have text in their folders, and `read_table` knows it."""
     path = str(tmp_path / "table")
