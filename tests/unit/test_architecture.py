@@ -86,7 +86,6 @@ def test_imports_of_all_modules_have_no_cycle():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_between_layers_go_one_way(package):
-    """A module imports only its own group and lower layers of its package."""
     wrong = []
     for module in MODULES[package]:
         layer, room = room_of(package, module)

@@ -79,7 +79,6 @@ def test_generate_into_a_closed_pipe_ends_silently():
 
 
 def test_inspect_of_an_id_shows_every_field_with_its_meaning():
-    """The digits of each field are above its name and meaning."""
     out = run("inspect", V1)[1]
     for shown in ("01", "56F7E71C361B", "21BC", "024CCDBE", "00000000"):
         assert f" {shown} " in out
@@ -125,7 +124,6 @@ def test_inspect_as_json_has_every_field():
 
 
 def test_node_without_arguments_shows_what_is_stamped():
-    """The command prints the explanation, or one JSON object."""
     assert run("node")[1].strip() == str(msgid.explain_node())
     shown = json.loads(typed("node", "--json", MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout)
     assert (shown["mac"], shown["source"]) == ("aa:bb:cc:dd:ee:ff", "environment")
@@ -133,7 +131,6 @@ def test_node_without_arguments_shows_what_is_stamped():
 
 @pytest.mark.parametrize("command", ["generate", "node"])
 def test_invalid_node_of_the_environment_is_one_line(command):
-    """The command ends with status 1 and the reason, not with a traceback."""
     done = typed(command, MSGID_NODE="x")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "Error: MSGID_NODE must be aa:bb:cc:dd:ee:ff, mac or random, got 'x'\n"
@@ -185,7 +182,6 @@ def test_command_without_its_extra_says_what_to_install(missing):
 
 
 def test_version_names_the_backend_and_why_it_is_not_the_compiled_one():
-    """``--version`` prints one line: the version, and the compiled core or the reason for pure Python."""
     expected = "compiled core" if msgid.backend == "c" else "pure Python: MSGID_PURE asks for the reference"
     assert typed("--version").stdout == f"msgid {msgid.__version__}, {expected}\n"
     pure = typed("--version", MSGID_PURE="1").stdout
@@ -221,7 +217,6 @@ def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     ],
 )
 def test_command_prints_the_id_that_the_function_returns(arguments, printed):
-    """``position``, ``derive`` and ``translate`` print one ID."""
     assert run(*arguments) == (0, f"{printed}\n")
 
 
@@ -323,7 +318,6 @@ def test_doctor_takes_ids_without_any_other_package(monkeypatch):
 
 
 def test_grouped_help_has_each_option_once_below_its_task():
-    """Only ``--help`` is in no group, and a group does not name an option that is gone."""
     import click
 
     from msgid._commands import Grouped
@@ -345,7 +339,6 @@ def test_byte_order_mark_of_standard_input_is_skipped():
 
 
 def test_summaries_of_the_commands_are_whole_at_80_columns():
-    """No summary is cut with dots."""
     assert "..." not in invoke(["-h"], terminal_width=80).output.partition("Commands:")[2]
 
 

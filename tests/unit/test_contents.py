@@ -72,6 +72,5 @@ COLUMNS = [
 @pytest.mark.parametrize(("type", "values", "expected"), COLUMNS, ids=[str(type) for type, _, _ in COLUMNS])
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_codes_of_a_column_are_equal_for_equal_values(type, values, expected, chunks):
-    """Rows of a column have one code if and only if their values are equal; NULL has -1."""
     column = pa.chunked_array([pa.array(values, type)] * chunks, type)
     assert codes(column).tolist() == expected * chunks

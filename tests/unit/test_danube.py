@@ -104,7 +104,6 @@ def test_producer_that_never_left_0_has_no_identity():
 @needs_protobuf
 @given(st.binary(max_size=80))
 def test_decode_of_any_bytes_gives_a_message_or_the_one_error(raw):
-    """Malformed bytes raise only `InvalidMessage`."""
     try:
         StreamMessage.decode(raw)
     except msgid.InvalidMessage:

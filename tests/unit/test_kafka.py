@@ -70,7 +70,6 @@ def test_message_id_with_header_is_the_headers_id_or_else_the_position(value, as
 
 
 def test_note_without_the_header_is_none():
-    """A missing header and other headers are not told."""
     for headers in (None, [("other", b"x")]):
         record = Record.of({**ROW, "headers": headers})
         assert record.note() is None
@@ -119,7 +118,6 @@ def test_base64_text_stands_for_its_bytes():
     ],
 )
 def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
-    """Every malformed column is `InvalidMessage`, and the reason names the column and quotes the value."""
     with pytest.raises(msgid.InvalidMessage) as caught:
         Record.of({**ROW, **changed})
     assert reason in str(caught.value)

@@ -31,7 +31,6 @@ def test_state_of_another_value_raises_invalid_message(value):
     ],
 )
 def test_normalize_name_of_a_name_or_its_normal_form_is_the_same(name, normal):
-    """A name becomes lower case, trimmed, with a dot for each run of white space; normalizing twice changes nothing."""
     assert normalize_name(name) == normalize_name(normal) == normal
 
 

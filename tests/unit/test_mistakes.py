@@ -144,7 +144,6 @@ OURS = (TypeError, ValueError, FileNotFoundError)
     ids=lambda value: "" if callable(value) else re.sub(r"\W+", " ", value)[:60],
 )
 def test_mistake_is_one_line_that_names_the_argument(call, words):
-    """The line quotes the value and names the allowed ones, or the cure."""
     with pytest.raises(Exception) as caught:  # noqa: PT011
         call()
     assert words in str(caught.value)

@@ -33,7 +33,6 @@ def loaded_by(program):
 
 
 def test_import_of_msgid_loads_nothing_heavy():
-    """In a fresh interpreter, ``import msgid`` loads none of the libraries that only some calls need."""
     nothing = loaded_by("pass")
     assert not (loaded_by("import msgid") - nothing) & HEAVY
 
@@ -130,7 +129,6 @@ def test_public_names_of_the_package_have_an_example(name):
 
 
 def test_commands_of_the_distribution_can_be_called():
-    """The commands ``msgid`` and ``msgid-spark`` are installed, and each names a function."""
     commands = {entry.name: entry for entry in metadata.distribution("msgid").entry_points}
     assert set(commands) == {"msgid", "msgid-spark"}
     assert all(callable(entry.load()) for entry in commands.values())

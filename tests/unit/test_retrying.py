@@ -44,6 +44,5 @@ def test_retry_ends_at_an_error_that_will_not_pass():
 
 
 def test_retry_does_not_catch_an_interrupt():
-    """KeyboardInterrupt and SystemExit end the work at once."""
     with pytest.raises(KeyboardInterrupt):
         retry(Flaky(1, KeyboardInterrupt), lambda _: True, count(), sleep=None)

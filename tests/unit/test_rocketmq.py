@@ -12,7 +12,6 @@ from msgid.rocketmq import Record
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 OTHER = "0156F7E71C361B21BC024CCDBE00000001"
-OFFSET_ID = "7F0000010000238F000000000001E240"
 ROW = {
     "topic": "orders",
     "flag": 0,
@@ -24,10 +23,6 @@ ROW = {
     "bornTimestamp": 1648047037000,
     "storeTimestamp": 1648047038000,
 }
-
-
-def test_message_id_with_unique_key_is_that_id_in_canonical_form():
-    assert Record.of(ROW).message_id() == V1
 
 
 @pytest.mark.parametrize("properties", [None, "{}", {}, {"UNIQ_KEY": "not an id"}, {"KEYS": "7"}])
@@ -51,12 +46,6 @@ def test_original_is_the_text_that_a_broker_finds():
     assert Record.of({**ROW, "properties": None}).original is None
 
 
-def test_offset_id_is_kept_beside_the_id():
-    """The broker-offset ID, which names the place in the commit log, does not replace the message's ID."""
-    record = Record.of({**ROW, "offsetMsgId": OFFSET_ID})
-    assert (record.offset_id, record.message_id()) == (OFFSET_ID, V1)
-
-
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -73,7 +62,6 @@ def test_offset_id_is_kept_beside_the_id():
     ],
 )
 def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
-    """Every malformed column is `InvalidMessage`, and the reason names the column and quotes the value."""
     with pytest.raises(msgid.InvalidMessage) as caught:
         Record.of({**ROW, **changed})
     assert reason in str(caught.value)
@@ -204,7 +192,6 @@ def test_message_of_a_python_consumer_that_is_malformed_raises_one_error(changed
 
 
 def test_other_objects_are_not_messages_of_a_consumer():
-    """The error names the missing attribute."""
     for other in (None, {}, SimpleNamespace(topic="orders")):
         with pytest.raises(msgid.InvalidMessage, match="a message of a consumer must have"):
             Record.from_consumer(other)

@@ -58,7 +58,6 @@ def test_unknown_function_in_sql_raises():
 
 
 def test_functions_in_the_list_are_pysparks():
-    """Each function in the list is one that PySpark has, and a statement that SQL users get calls it."""
     written = sql_functions.FILE.read_text(encoding="ascii")
     for name in _SAME_IN_SQL:
         assert hasattr(pyspark_functions, name)
@@ -66,7 +65,6 @@ def test_functions_in_the_list_are_pysparks():
 
 
 def test_sql_text_as_bool_raises():
-    """``and``, ``or``, ``not`` and ``if`` on SQL text are an error, as they are on a Column."""
     with pytest.raises(ValueError, match="cannot use SQL text as a bool"):
         bool(SqlText("id") == SqlText("other"))
 

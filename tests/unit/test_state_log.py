@@ -232,7 +232,6 @@ def test_a_micro_batch_without_new_entries_writes_nothing():
 
 
 def test_a_run_that_has_expired_is_deleted_unread():
-    """Its pages and its filter are deleted; the runs beside it stay."""
     values = Values()
     for batch, time in enumerate((1, 5)):
         log = Log(values, sizes=Sizes(page=40))
@@ -276,7 +275,6 @@ def test_a_missing_value_is_a_damaged_checkpoint():
 
 
 def test_entries_of_another_format_are_refused():
-    """The error names both formats."""
     values = Values()
     values.put(HEAD, (5).to_bytes(4, "little") + bytes(8))
     with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 5, this version reads 6"):

@@ -78,7 +78,6 @@ def test_positions_of_a_producer_have_many_forms(sent):
 
 
 def test_offsets_alone_are_those_of_one_log():
-    """A table without a source is one log."""
     import numpy as np
 
     landed = pa.table({"offset": [1, 2, 4]})
@@ -102,7 +101,6 @@ def test_offsets_alone_are_those_of_one_log():
     ],
 )  # fmt: skip
 def test_a_side_that_cannot_be_compared_is_one_clear_error(sent, landed, columns, error, words):
-    """The error names the side and the value."""
     with pytest.raises(error, match=words):
         audit.compare(sent, landed, **columns)
 

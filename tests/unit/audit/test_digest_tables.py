@@ -69,7 +69,6 @@ def test_digest_has_one_row_of_64_bytes_per_block():
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5), table=st.sampled_from([queue(60), hostile(60)]))
 def test_digests_of_parts_merge_in_any_order_to_the_same_bytes(seed, parts, table):
-    """The bytes of the Arrow table are equal, whatever the order of rows and parts."""
     chance = random.Random(seed)
     order = chance.sample(range(60), 60)
     pieces = [table.take(order[n::parts]) for n in range(parts)]
@@ -234,13 +233,11 @@ X = {"offset": [1], "id": ["x"]}
     ],
 )
 def test_wrong_digests_are_one_clear_error(call, words):
-    """The error names the argument and the cure."""
     with pytest.raises(ValueError, match=words):
         call()
 
 
 def test_empty_tables_have_empty_digests():
-    """They compare with each other and with a digest that has rows."""
     empty, full = audit.digest(queue(60)[:0], **PLACES), audit.digest(queue(60), **PLACES)
     assert empty.num_rows == 0
     assert audit.merge_digests([]).num_rows == 0

@@ -291,7 +291,6 @@ def test_collision_risk_of_a_diagnosis_is_that_of_a_copy():
     ],
 )
 def test_collision_risk_of_a_wrong_argument_raises(arguments, error):
-    """A wrong argument is an error of one line that quotes it."""
     with pytest.raises((TypeError, ValueError)) as raised:
         collision_risk(*arguments)
     assert str(raised.value) == error

@@ -130,7 +130,6 @@ def test_column_of_mostly_malformed_ids_is_an_error(malformed, severity):
 
 
 def test_what_was_not_checked_is_in_text_json_and_page(tmp_path):
-    """The reason too."""
     report = audit.audit_table(pa.table({"offset": [0, 1]}))
     reasons = {one.reason for one in report.not_checked}
     assert {"without IDs", "without content", "without a landing time", "without a timestamp"} == reasons
@@ -164,6 +163,5 @@ def test_file_name_that_is_not_utf8_is_one_error(tmp_path):
 
 
 def test_doctor_of_a_table_without_ids_is_one_error(tmp_path):
-    """The columns of the table are in it."""
     (tmp_path / "a.csv").write_text(CSV)
     assert "must have a column of IDs, got ['source'" in run("doctor", tmp_path / "a.csv").output

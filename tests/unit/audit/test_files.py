@@ -29,8 +29,9 @@ def test_files_of_all_forms_have_the_same_report(tmp_path):
         assert found == expected, path.read_bytes()[:99]
 
 
-def check_damaged(tmp_path, seeds):
-    """Each damaged file is a report or one error that names it."""
+@pytest.mark.parametrize("seeds", [range(300), pytest.param(range(300, 10_000), marks=pytest.mark.volume)], ids=len)
+def test_damaged_file_is_a_report_or_one_error(tmp_path, seeds):
+    """A file may be cut off, have bytes too many or other bytes: never another exception."""
     whole = [(path.name, path.read_bytes()) for path in file_forms.forms(tmp_path, IDS)]
     for seed in seeds:
         chance = random.Random(seed)
@@ -40,17 +41,6 @@ def check_damaged(tmp_path, seeds):
         with contextlib.suppress(ValueError):
             audit.audit_file(path).to_json()
         path.unlink()
-
-
-def test_damaged_file_is_a_report_or_one_error(tmp_path):
-    """A file may be cut off, have bytes too many or other bytes: never another exception."""
-    check_damaged(tmp_path, range(300))
-
-
-@pytest.mark.volume
-def test_many_damaged_files_are_a_report_or_one_error(tmp_path):
-    """As above for many more."""
-    check_damaged(tmp_path, range(300, 10_000))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +61,6 @@ def test_many_damaged_files_are_a_report_or_one_error(tmp_path):
     ],
 )  # fmt: skip
 def test_unreadable_file_ends_the_command_with_one_line(tmp_path, name, data, reason):
-    """Status 1, and not a traceback."""
     path = tmp_path / name
     path.write_bytes(data)
     done = invoke(["audit", str(path)])

@@ -97,14 +97,12 @@ def test_allowed_numbers_of_a_check_are_not_a_failure(tmp_path, allow, failed):
     ],
 )
 def test_wrong_allowance_ends_the_command_before_it_reads(tmp_path, options, words):
-    """One clear error of usage."""
     (tmp_path / "a.html").write_text("")
     done = invoke(["audit", f"{tmp_path}/a.html", *options])
     assert (done.exit_code, words in done.output) == (2, True)
 
 
 def test_allowance_of_an_unknown_check_raises():
-    """The error lists the checks."""
     report = audit.audit_table(table(0), offset="offset")
     with pytest.raises(ValueError, match="allow must name checks, got 'lost'"):
         report.failure("error", {"lost": 1})

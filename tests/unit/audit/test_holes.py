@@ -123,13 +123,11 @@ def test_checks_are_left_out_by_name():
     ],
 )
 def test_wrong_arguments_are_one_clear_error(arguments, words):
-    """The error names the allowed values."""
     with pytest.raises(ValueError, match=words):
         audit.audit_table(kafka([0, 1]), **arguments)
 
 
 def test_command_takes_the_same_options(tmp_path):
-    """`--holes`, `--life` and `--without`."""
     pq.write_table(kafka([0, 1, 3, 9, 0, 1], life=[1, 1, 1, 1, 2, 2]), tmp_path / "t.parquet")
     call = ["audit", f"{tmp_path}/t.parquet", "--life", "life", "--json"]
     for more, expected in ((["--holes", "markers"], ["info"]), (["--without", "missing_offsets"], []), ([], ["error"])):

@@ -60,7 +60,6 @@ def test_page_in_a_narrow_browser_cuts_no_table_off(browser, report, tmp_path):
 
 @pytest.mark.parametrize(("width", "scheme"), covering([400, 1600], ["light", "dark"], strength=1))
 def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, scheme):
-    """Every chart is visible and inside the page at both widths, in light and dark, without an error on the console."""
     report.to_html(tmp_path / "audit.html")
     set_width(browser, width)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -165,7 +164,6 @@ def test_page_of_a_hostile_table_is_escaped_and_small(character):
 
 
 def test_fragment_in_a_notebook_has_no_page_around_it(report):
-    """A notebook shows the charts and tables inside its own page."""
     text = report._repr_html_()
     assert text.startswith("<style>")
     assert "<html" not in text

@@ -16,19 +16,14 @@ from simulation import audits
 
 from msgid import audit
 
+MANY = 10_000 // len(QUEUES)
 
+
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 6 + MANY), marks=pytest.mark.volume)], ids=len)
 @pytest.mark.parametrize("kind", QUEUES)
-def test_each_fault_of_a_queue_is_found_and_nothing_else(kind):
+def test_each_fault_of_a_queue_is_found_and_nothing_else(kind, seeds):
     """The audit knows the kind of the queue; two sides need no such knowledge."""
-    for seed in range(6):
-        audits.check(seed, kind)
-
-
-@pytest.mark.volume
-@pytest.mark.parametrize("kind", QUEUES)
-def test_each_fault_of_many_queues_is_found_and_nothing_else(kind):
-    """As above: 10,000 queues of all kinds."""
-    for seed in range(6, 6 + 10_000 // len(QUEUES)):
+    for seed in seeds:
         audits.check(seed, kind)
 
 

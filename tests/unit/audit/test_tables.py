@@ -42,7 +42,6 @@ def test_identity_of_ids_is_compared_by_value():
 
 
 def test_malformed_values_are_counted_by_reason():
-    """Each reason has its rows, none is dropped, and a UUID is an identity and not malformed."""
     uuid = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
     report = audit.audit_ids(["", "x", "0" * 33, "G" * 34, "02" * 17, None, uuid, uuid.lower(), V1])
     assert {(kind.kind, kind.origin): kind.rows for kind in report.kinds} == {
@@ -158,7 +157,6 @@ def test_derived_ids_without_their_parent_are_orphans():
 
 
 def test_positions_in_ids_name_the_logs():
-    """Without offsets, IDs of positions give the missing ranges of each log."""
     made = [str(msgid.position_id("orders", offset, AT)) for offset in (5, 6, 9)]
     report = audit.audit_ids(made)
     node = msgid.parse(made[0]).mac
@@ -214,7 +212,6 @@ def test_offsets_as_decimals_and_columns_of_nulls_are_read():
 
 
 def test_times_as_dates_and_without_time_zone_are_in_utc():
-    """A date is its midnight in UTC, and a timestamp without time zone is in UTC."""
     for values, kind in (
         ([date(2026, 1, 2), date(2026, 1, 1), None], pa.date32()),
         ([datetime(2026, 1, 2), datetime(2026, 1, 1), None], pa.timestamp("us")),
@@ -288,7 +285,6 @@ WHOLE = {
 
 @pytest.mark.parametrize("named", [*({name: name} for name in WHOLE), {"id": "id", "content": ["content"]}], ids=str)
 def test_naming_a_column_leaves_the_others_known(named):
-    """A column that is named never removes the checks of a column that is found by its name."""
     report = audit.audit_table(pa.table(WHOLE))
     assert {"missing_offsets", "conflicting_messages", "conflicting_ids"} <= {one.check for one in report.findings}
     assert audit.audit_table(pa.table(WHOLE), **named).to_json() == report.to_json()
@@ -316,7 +312,6 @@ def test_ids_in_properties_are_read_if_another_column_is_named():
 
 
 def test_wrong_columns_are_refused():
-    """The error names the argument, its value and the columns."""
     table = pa.table({"key": [V1]})
     with pytest.raises(
         ValueError, match=r"`id` must be a column of the table, got 'id'; it has \['key'\]: pass id, or"
@@ -342,7 +337,6 @@ def test_lists_are_bounded_and_findings_count_all():
 
 
 def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
-    """A pipeline stops on findings of the severity that --fail-on names, and not on others."""
     path = tmp_path / "ids.txt"
     path.write_text("\n".join([*ids((1, 1), (1, 5)), V1, V1, V1, "x"]) + "\n")
 

@@ -27,7 +27,6 @@ def test_tutorial_of_the_audit_shows_what_it_does(tmp_path, monkeypatch):
 
 
 def test_guide_of_the_audit_shows_what_it_does(tmp_path, monkeypatch):
-    """Every example in Python and every command gives its output, in an empty folder."""
     pytest.importorskip("rich")
     monkeypatch.chdir(tmp_path)
     assert sum(">>>" in block.example for block in markdown.blocks(GUIDE)) > 6

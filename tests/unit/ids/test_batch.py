@@ -20,7 +20,6 @@ steps = st.one_of(st.none(), st.integers(-7, 7).filter(bool))
 
 @given(firsts, st.integers(0, 60))
 def test_batch_in_every_form_has_the_same_ids(msgid, first, count):
-    """Texts, bytes, iteration and indexing return the same IDs in the same order, also across the wrap."""
     batch = batch_of(msgid, count, first)
     listed = list(batch)
     assert len(batch) == len(listed) == count
@@ -34,7 +33,6 @@ def test_batch_in_every_form_has_the_same_ids(msgid, first, count):
 
 @given(firsts, st.integers(0, 60))
 def test_batch_as_an_array_has_the_ids_in_order(msgid, first, count):
-    """NumPy and Arrow arrays contain the same IDs in the same order, also across the wrap."""
     pytest.importorskip("numpy")
     pytest.importorskip("pyarrow")
     batch = batch_of(msgid, count, first)
@@ -61,7 +59,6 @@ def test_slice_of_a_batch_is_the_batch_of_a_list_slice(msgid, first, count, star
 
 @given(firsts, st.integers(1, 60), st.integers(-100, 100))
 def test_index_of_a_batch_is_that_of_a_list(msgid, first, count, index):
-    """A negative index counts from the end; an index outside the batch raises IndexError."""
     batch = batch_of(msgid, count, first)
     if -count <= index < count:
         assert batch[index] == list(batch)[index]

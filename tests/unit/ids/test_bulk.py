@@ -106,7 +106,6 @@ def test_parse_batch_of_a_dictionary_whose_rows_are_more_text_than_arrow_can_dec
 
 
 def test_parse_batch_of_a_dictionary_without_values_has_a_row_for_each_null(msgid):
-    """A column of NULLs alone has an empty dictionary."""
     empty = pa.array([None, None]).cast(pa.dictionary(pa.int8(), pa.string()))
     assert rows(msgid.parse_batch(empty)) == expected(msgid, [None, None])
 

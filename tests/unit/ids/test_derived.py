@@ -60,7 +60,6 @@ def test_name_that_is_an_integer_is_its_decimal_digits(msgid, parent, name):
 
 
 def test_ids_of_pinned_inputs_never_change(msgid):
-    """These IDs were computed by hand from the rule and must never change."""
     at = datetime(2022, 3, 23, 14, 50, 38, tzinfo=UTC)
     assert str(msgid.position_id("kafka://orders/3", 1234, at)) == "013B0121EF30BE0000024CCDBE000004D2"
     assert str(msgid.position_id("", 0, EPOCH)) == "01EB3B0C44298F00000000000000000000"
@@ -126,6 +125,5 @@ def test_time_before_2021_or_after_2157_is_taken_modulo(msgid, at, seconds):
     ],
 )
 def test_function_with_bad_arguments_raises(msgid, name, arguments, error, message):
-    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         getattr(msgid, name)(*arguments)

@@ -132,7 +132,6 @@ check(child, parent)
     ],
 )
 def test_fork_never_repeats_an_id_and_never_waits(msgid, moment, kind):
-    """Parent and child make different IDs after a fork at this moment, each with its own pid, and both end."""
     delays = ["0", "0.001", "0.003", "0.006", "0.01", "0.015"] if "another thread" in moment else ["0"]
     running = [
         subprocess.Popen(

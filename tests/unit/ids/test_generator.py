@@ -139,7 +139,6 @@ def test_sequence_by_default_starts_at_random_below_2_to_31(msgid):
 
 
 def test_generator_without_users_is_collected(msgid):
-    """An unused generator is freed: nothing that handles forks keeps it alive."""
     unused = weakref.ref(msgid.Generator(node=1))
     gc.collect()
     assert unused() is None
@@ -168,7 +167,6 @@ def test_generator_without_users_is_collected(msgid):
     ],
 )
 def test_generator_with_bad_arguments_raises_when_it_is_made(msgid, arguments, error, message):
-    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.Generator(**arguments)
 
@@ -177,14 +175,12 @@ def test_generator_with_bad_arguments_raises_when_it_is_made(msgid, arguments, e
     ("n", "error"), [(-1, ValueError), (2**32 + 1, ValueError), (1.0, TypeError), ("3", TypeError), (True, TypeError)]
 )
 def test_generate_batch_with_a_bad_count_raises(msgid, n, error):
-    """A batch has 0 to 2**32 IDs."""
     with pytest.raises(error, match="n must be"):
         msgid.generate_batch(n)
 
 
 @pytest.mark.parametrize("now", [float("nan"), float("inf"), -float("inf"), 10**400, None, "noon", 1j])
 def test_clock_that_gives_no_time_raises_value_error(msgid, now):
-    """A clock that does not return Unix seconds raises an error that quotes the result of the clock."""
     with pytest.raises(ValueError, match="clock must return Unix seconds, got "):
         msgid.Generator(clock=lambda: now).generate()
 

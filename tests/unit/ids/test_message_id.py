@@ -24,7 +24,6 @@ def test_id_in_any_form_reads_back(msgid, id):
 
 @given(nodes, UINT16, EDGES32, EDGES32)
 def test_from_fields_of_any_values_keeps_them(msgid, node, pid, seconds, sequence):
-    """The fields of an ID are its arguments, and the origin is that of its node."""
     id = msgid.MessageId.from_fields(node=node, pid=pid, seconds=seconds, sequence=sequence)
     assert (id.version, id.node, id.pid, id.seconds, id.sequence) == (1, node, pid, seconds, sequence)
     assert id.mac.replace(":", "") == f"{node:012x}"
@@ -50,7 +49,6 @@ def test_order_of_ids_is_that_of_their_bytes(msgid, one, other):
 
 @given(ids)
 def test_id_compared_with_text_or_bytes_is_never_equal(msgid, id):
-    """An ID is equal only to an ID of its kind, and cannot be compared with other values."""
     assert id != str(id)
     assert id != bytes(id)
     assert str(id) not in {id}
@@ -60,14 +58,12 @@ def test_id_compared_with_text_or_bytes_is_never_equal(msgid, id):
 
 
 def test_ids_of_two_kinds_are_never_equal(msgid):
-    """The same 16 bytes read as different kinds are different values."""
     text = "7F0000010000238F000000000001E240"
     assert msgid.BrokerOffsetId.parse(text) != msgid.ClientUniqueId.parse(text)
 
 
 @given(ids)
 def test_id_pickled_copied_or_evaluated_is_equal(msgid, id):
-    """Pickle of every protocol, copies and ``eval(repr(id))`` return an equal value."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(id, protocol)) == id
     assert copy.copy(id) is id
@@ -148,7 +144,6 @@ def test_time_near_a_moment_resolves_the_wrap(msgid, moment):
 
 
 def test_time_near_an_invalid_moment_raises(msgid):
-    """Naive times, other types, and times after the year 9999 raise errors with the reason."""
     value = msgid.MessageId(TEXT)
     with pytest.raises(ValueError, match=r"naive 2026-01-01T00:00:00"):
         value.time_near(datetime(2026, 1, 1))
@@ -174,7 +169,6 @@ def test_time_near_an_invalid_moment_raises(msgid):
     ],
 )
 def test_from_fields_out_of_range_raises(msgid, field, value, error):
-    """Each error names the field, quotes the value and names the allowed values."""
     fields = {"node": 0, "pid": 0, "seconds": 0, "sequence": 0, field: value}
     with pytest.raises(error, match=rf"{field} must be .* got {value}"):
         msgid.MessageId.from_fields(**fields)
@@ -216,6 +210,5 @@ def test_value_made_of_something_else_raises_invalid_message_id(msgid, name, val
     ],
 )
 def test_origin_of_a_node_follows_its_low_bits(msgid, first_byte, origin):
-    """The low four bits of the node's first byte are the origin of an ID."""
     id = msgid.MessageId.from_fields(node=first_byte << 40 | 123, pid=0, seconds=0, sequence=0)
     assert id.origin == origin

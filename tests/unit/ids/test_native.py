@@ -37,7 +37,6 @@ def test_backend_under_test_is_the_one_of_its_functions(msgid):
 
 @pytest.mark.parametrize(("value", "backend"), [("1", "python"), ("yes", "python"), ("0", None), ("", None)])
 def test_msgid_pure_of_any_value_but_0_forces_the_reference(value, backend):
-    """MSGID_PURE=1 selects pure Python; 0 and an empty value do not."""
     result = run("import msgid; print(msgid.backend, msgid.is_valid(msgid.generate_hex()))", MSGID_PURE=value)
     default = "c" if _built() else "python"
     assert result.stdout == f"{backend or default} True\n"

@@ -311,7 +311,6 @@ def test_explain_node_is_the_node_that_is_stamped():
 
 
 def test_node_of_this_machine_is_one_of_its_cards():
-    """The address of a card is one that psutil lists, too."""
     macs = {a.address for addresses in psutil.net_if_addrs().values() for a in addresses if a.family == psutil.AF_LINK}
     choice = find_node("mac")
     assert choice.source != "interface" or choice.mac in macs

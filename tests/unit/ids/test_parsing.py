@@ -200,7 +200,6 @@ def test_each_character_at_each_place_is_a_digit_or_invalid(msgid, text):
 
 @pytest.mark.parametrize("name", ["parse", "is_valid", "translate_v0"])
 def test_reader_takes_its_value_by_name_too(msgid, name):
-    """Both backends take one argument, by position or as ``value``, and reject every other call equally."""
     reader = getattr(msgid, name)
     text = "7F0000010000238F000000000001E240"
     assert reader(value=text) == reader(text)

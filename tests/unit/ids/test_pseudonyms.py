@@ -25,7 +25,6 @@ def test_pseudonym_keeps_kind_and_all_fields_but_the_address(id, key):
 
 @given(st.sets(st.integers(0, layout.NODE_MAX), min_size=2, max_size=20))
 def test_different_nodes_have_different_pseudonyms(nodes):
-    """Two nodes get one pseudonym with a probability of 2**-44."""
     made = [msgid.MessageId.from_fields(node=node, pid=1, seconds=2, sequence=3) for node in nodes]
     assert len({msgid.pseudonymize(id, KEY) for id in made}) == len(nodes)
 

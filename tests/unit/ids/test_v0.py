@@ -49,7 +49,6 @@ def test_client_unique_id_of_any_fields_keeps_them(msgid, host, pid, loader_hash
     ],
 )
 def test_broker_offset_id_of_bad_fields_raises(msgid, arguments, error, message):
-    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         msgid.BrokerOffsetId(*arguments)
 
@@ -67,7 +66,6 @@ def test_broker_offset_id_of_bad_fields_raises(msgid, arguments, error, message)
     ],
 )
 def test_client_unique_id_of_bad_fields_raises(msgid, field, value, error):
-    """Each error names the field, quotes the value and names the allowed values."""
     fields = {"pid": 0, "loader_hash": 0, "elapsed_ms": 0, "counter": 0, field: value}
     with pytest.raises(error, match=f"{field} must be .* got {value}"):
         msgid.ClientUniqueId("10.0.0.1", **fields)
@@ -141,7 +139,6 @@ def test_time_in_a_zone_or_its_name_is_the_same_and_utc_by_default(msgid):
     ],
 )
 def test_time_near_an_invalid_moment_or_zone_raises(msgid, near, tz, error, message):
-    """Each error quotes the argument and names the allowed values."""
     with pytest.raises(error, match=message):
         client(msgid, timedelta(days=40)).time_near(near=near, timezone=tz)
 

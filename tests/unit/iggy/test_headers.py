@@ -32,7 +32,6 @@ def test_header_kinds_have_the_names_and_codes_of_the_document():
     ],
 )
 def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
-    """A Python value is encoded as the bytes of its kind, and decoded to the same value."""
     header = Header.of(value, kind)
     assert (header.raw.hex(), header.value, type(header.value)) == (raw, value, type(value))
     assert iggy.decode(
@@ -58,7 +57,6 @@ def test_header_of_each_kind_encodes_and_reads_back(value, kind, raw):
     ],
 )
 def test_header_that_cannot_be_encoded_raises(error, value, kind):
-    """A value out of range or of the wrong type is an error before anything is written."""
     with pytest.raises(error, match="header"):
         Header.of(value, kind)
 

@@ -68,7 +68,6 @@ def test_headers_in_json_are_those_of_the_message(headers, layout):
 
 @given(st.data(), st.sampled_from(list(iggy.LAYOUTS)))
 def test_json_of_any_message_is_that_message(data, layout):
-    """Of every layout."""
     message = data.draw(strategies.iggy_messages(layout))
     assert iggy.from_json(iggy.to_json(message)) == message
 

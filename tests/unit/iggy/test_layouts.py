@@ -40,7 +40,6 @@ def test_log_of_each_layout_reads_back(layout, data):
 @FEW
 @given(data=st.data())
 def test_poll_of_each_layout_reads_back(layout, data):
-    """A response is read as written; a missing or additional byte is an error."""
     made = data.draw(st.lists(strategies.iggy_messages(layout), max_size=3))
     raw = iggy.encode_poll(iggy.PollResponse(1, 2, made), layout)
     read = iggy.decode_poll(raw, layout)
@@ -99,7 +98,6 @@ def test_request_with_entries_that_lie_is_refused():
     [(Partitioning(1, b"k"), "not both"), (Partitioning(key=b""), "1 to 255"), (Partitioning(2**32), "partition must")],
 )
 def test_request_with_an_impossible_partitioning_is_refused(partitioning, error):
-    """An invalid partitioning raises ValueError before anything is written."""
     with pytest.raises(ValueError, match=error):
         SendMessages(1, 2, partitioning, []).encode("h64")
 
@@ -156,7 +154,6 @@ def test_batch_with_a_wrong_header_has_no_message_with_a_right_checksum():
 
 
 def test_batches_hold_messages_of_one_server_time():
-    """A message with another server time, or a distant time, starts a new batch."""
     times = [5, 5, 6, 6, 6]
     made = [Message.new(b"x", id=n, offset=n, timestamp=time, layout="batch256") for n, time in enumerate(times)]
     far = Message.new(b"x", id=9, offset=2**40, timestamp=6, layout="batch256")

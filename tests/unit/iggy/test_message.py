@@ -57,7 +57,6 @@ def test_message_cut_anywhere_raises_truncated_message(cut):
 
 
 def test_message_with_a_huge_length_reserves_no_memory():
-    """A length field of 4 GB in a message of 50 bytes does not allocate memory."""
     tracemalloc.start()
     for raw in (framed(headers_length=HUGE), framed(payload_length=HUGE)):
         with pytest.raises(msgid.InvalidMessage):

@@ -31,7 +31,6 @@ GOOD = Message.new(b"hello", id=7, offset=3, headers={"n": 1}, layout="m45")
     ],
 )
 def test_message_invalid_field_raises(change, error, says):
-    """An invalid field raises an error when the message is created, not when it is encoded."""
     with pytest.raises(error, match=says):
         replace(GOOD, **change)
 

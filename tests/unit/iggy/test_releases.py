@@ -109,7 +109,6 @@ def test_poll_of_each_release_is_decoded_and_encoded_again(vector):
 
 @named("send-")
 def test_request_of_each_release_is_decoded_and_encoded_again(vector):
-    """A request has the vector's target and messages, and encodes to the same bytes."""
     raw, layout = raw_of(vector), vector["layout"]
     request = iggy.SendMessages.decode(raw, layout)
     assert (request.stream, request.topic) == (vector["stream"], vector["topic"])

@@ -53,7 +53,6 @@ def compare(raw, layout, chance):
 @needs_native
 @LAYOUTS
 def test_scan_of_mutated_frames_is_the_same_compiled_and_in_python(layout):
-    """Rows and stops of both scanners are equal, bit for bit."""
     chance = random.Random(1)
     for _ in range(200):
         frame = iggy.encode_log(messages(chance, layout, chance.randrange(1, 5)), layout)
@@ -132,7 +131,6 @@ def test_broken_length_in_600_mb_holds_little_memory(layout, claim):
 
 
 def test_message_longer_than_the_limit_is_read_with_another_limit():
-    """The limit is an argument of the reader; a message of 5 MB needs more than 1 MB."""
     raw = iggy.encode(iggy.Message.new(bytes(5_000_000), id=1, layout="h64"), "h64")
     with pytest.raises(msgid.InvalidMessage, match="more than the limit"):
         list(iggy.read_log(Pipe(raw, len(raw)), "h64", limit=1_000_000))

@@ -232,7 +232,6 @@ def test_poll_with_a_head_of_another_size_is_refused():
 
 @pytest.mark.parametrize("vector", [pytest.param(one, id=one["name"]) for one in PROTOCOL if one["kind"] == "send"])
 def test_request_of_release_0_10_is_read_and_written(vector):
-    """With the numbers of its producer."""
     raw, truth = bytes.fromhex(vector["hex"]), vector["truth"]
     request = SendMessages.decode(raw, "batch256")
     assert (request.stream, request.topic, request.partitioning.partition) == tuple(
@@ -244,7 +243,6 @@ def test_request_of_release_0_10_is_read_and_written(vector):
 
 
 def test_producer_number_out_of_range_is_not_written():
-    """The three limits of the protocol."""
     (message,) = iggy.decode_log(bytes.fromhex(PROTOCOL[1]["hex"]))
     for name, most in (("producer_id", 2**63 - 1), ("epoch", 2**15 - 1), ("base_sequence", 2**31 - 1)):
         for value in (-1, most + 1):

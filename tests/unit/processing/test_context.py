@@ -42,7 +42,6 @@ def test_outputs_have_the_ids_that_derive_id_gives(id):
 
 
 def test_outputs_of_uuids_and_other_text_have_ids_of_their_own():
-    """Any text can be an ID: its outputs have valid IDs, and different texts have different outputs."""
     parents = [UUID, "orders-0-42", "orders-0-43", "Orders-0-42", "\x01" + "a" * 16]
     ids = [Context(Message(parent, "key", None)).publish("x") for parent in parents]
     assert len(set(ids)) == len(ids)
@@ -67,7 +66,6 @@ def test_publish_copies_the_body():
 
 @pytest.mark.parametrize("id", [V0, UUID, "orders-0-42"])
 def test_now_of_a_message_without_a_time_raises(id):
-    """Without a timestamp or a time in the ID, `now` raises an error and does not return 1970."""
     with pytest.raises(MissingTime, match="does not have a time: neither its ID nor its timestamp contains one"):
         Context(Message(id, "key", None)).now  # noqa: B018
     assert Message(id, "key", None).at is None

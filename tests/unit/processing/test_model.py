@@ -349,17 +349,12 @@ def test_memory_and_sqlite_are_the_model():
     run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
 
 
-def test_postgres_is_the_model(postgres):
+@pytest.mark.parametrize(("examples", "steps"), [(15, 30), pytest.param(150, 60, marks=pytest.mark.volume)])
+def test_postgres_is_the_model(postgres, examples, steps):
     """The same with a real PostgreSQL server beside them."""
     machine = type("PostgresMachine", (Machine,), {"address": postgres})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=30, deadline=None))
-
-
-@pytest.mark.volume
-def test_stores_are_the_model_in_long_histories(postgres):
-    """The same with all stores, and more and longer histories."""
-    machine = type("PostgresMachine", (Machine,), {"address": postgres})
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))
+    many = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    run_state_machine_as_test(machine, settings=many)
 
 
 @pytest.mark.details

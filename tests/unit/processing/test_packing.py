@@ -9,7 +9,6 @@ from msgid.processing.store import pack, unpack
 
 @given(st.none() | st.binary(max_size=2000))
 def test_pack_is_undone_by_unpack(state):
-    """Every state comes back, and the missing state before the first message stays missing."""
     assert unpack(pack(state)) == state
 
 

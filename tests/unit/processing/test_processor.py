@@ -73,26 +73,6 @@ def test_message_has_the_canonical_id_and_the_microseconds_of_a_datetime():
     assert Message(uuid.UUID(UUID), "key", None).id == UUID == Message(UUID.upper(), "key", None).id
 
 
-def test_handler_that_raises_is_tried_so_often_and_then_raised(new_store, published):
-    """Each attempt has its own copies, nothing is stored, and the error is the handler's own."""
-    seen = []
-
-    def spying(state, message, context):
-        seen.append((state, message.body["word"]))
-        return careless(state, message, context)
-
-    processor = Processor(new_store(), spying, published.extend, name="spying", attempts=4)
-    processor.handle(message("first", "ok"))
-    body = {"word": "fail"}
-    with pytest.raises(ValueError, match="the word is fail"):
-        processor.handle(Message("second", "key", body))
-    # The handler has changed its own copies: each attempt saw the word and the state as they were.
-    assert [word for _, word in seen[1:]] == ["fail"] * 4
-    assert body == {"word": "fail"}
-    assert len(processor.history("key")) == len(published) == 1
-    assert processor.handle(message("third", "ok")).state == {"seen": ["ok", "ok"]}
-
-
 class Limit(Exception):
     """The error of a soft time limit, such as Celery's."""
 

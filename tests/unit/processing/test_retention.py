@@ -49,7 +49,6 @@ def test_forgotten_message_is_too_late_for_the_stated_time_and_then_new(new_stor
 
 
 def test_forget_takes_a_moment_or_an_age():
-    """One of the two, and of the right type."""
     processor = Processor(MemoryStore(), append, print)
     assert processor.forget(datetime.now(timezone.utc)) == processor.forget(0) == processor.forget(older_than=DAY) == 0
     for wrong in ({}, {"before": 0, "older_than": DAY}):

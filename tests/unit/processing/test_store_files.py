@@ -19,7 +19,6 @@ from msgid.testing import SUM, add, entry, read
 
 
 def test_store_of_a_later_version_is_refused(tmp_path):
-    """Tables whose number is another are not read."""
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
     connection.execute("UPDATE msgid_store SET schema = 5")
@@ -30,7 +29,6 @@ def test_store_of_a_later_version_is_refused(tmp_path):
 
 
 def test_file_that_is_not_a_database_is_refused(tmp_path):
-    """Another file is not changed, and the error names it."""
     (tmp_path / "text.db").write_text("not a database " * 100)
     with pytest.raises(InvalidStore, match=r"text\.db: file is not a database"):
         SqliteStore(tmp_path / "text.db")
@@ -40,7 +38,6 @@ def test_file_that_is_not_a_database_is_refused(tmp_path):
 
 @pytest.mark.parametrize("remember", [7, timedelta(-1)])
 def test_remember_must_be_a_duration(remember):
-    """A time to remember of another type, or below 0, is refused."""
     with pytest.raises((TypeError, ValueError), match="remember must be a timedelta or text such as '1 day'"):
         MemoryStore(remember=remember)
 
@@ -138,7 +135,6 @@ def test_postgres_store_stores_once_if_the_answer_to_a_commit_is_lost(schema):
 
 
 def test_postgres_store_of_a_wrong_address_fails_at_once(tmp_path):
-    """A server that was never reached is not waited for."""
     psycopg = pytest.importorskip("psycopg")
     with pytest.raises(psycopg.OperationalError):
         PostgresStore(f"host={tmp_path} dbname=nowhere")
@@ -277,7 +273,6 @@ def test_role_without_the_right_to_create_uses_the_tables_of_the_guide(postgres)
 
 
 def test_schema_of_a_store_behind_a_pool_is_its_own(schema):
-    """Each schema has its own tables, also through connections that others use."""
     import psycopg
 
     with psycopg.connect(schema, autocommit=True) as connection:

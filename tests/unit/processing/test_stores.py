@@ -36,7 +36,6 @@ class OneHandler(MemoryStore):
 
 @pytest.mark.parametrize("faulty", [AllOrNothing, OneHandler])
 def test_contract_notices_a_faulty_store(faulty):
-    """Each fault fails at least one test of the contract."""
     failed = []
     for name in dir(StoreTests):
         if name.startswith("test_") and name != "test_threads_lose_nothing":
@@ -49,7 +48,6 @@ def test_contract_notices_a_faulty_store(faulty):
 
 
 def test_forget_of_more_than_one_transaction(new_store):
-    """Many entries are forgotten in several transactions, and none is left."""
     store = new_store()
     entries = [entry(f"id{number}", b"s%d" % number, number) for number in range(2500)]
     random.Random(1).shuffle(entries)
@@ -60,7 +58,6 @@ def test_forget_of_more_than_one_transaction(new_store):
 
 
 def test_forget_takes_datetimes(new_store):
-    """A moment is an aware datetime or microseconds since 1970; nothing else."""
     store = new_store()
     add(store, "a", b"x", stored_at=1_700_000_000_000_000)
     assert store.forget(datetime(2023, 11, 14, tzinfo=timezone.utc)) == 0

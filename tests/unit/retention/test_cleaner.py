@@ -105,7 +105,6 @@ def test_cleaner_deletes_expired_segments_with_their_indexes(tmp_path):
     ],
 )
 def test_cleaner_deletes_the_active_segment_only_behind_its_successor(partition, number, content, kept):
-    """The active segment is closed only by the segment that begins after its last message."""
     put(partition, number, content)
     report = cleaner(partition.parents[5]).clean(apply=True)
     assert removed(report) == [first for first in (0, 2, 4) if first not in kept]

@@ -118,7 +118,6 @@ def test_unframe_of_a_framed_payload_returns_both_parts(id, payload):
 
 
 def test_check_with_an_unknown_option_names_the_known_ones(registry):
-    """An unknown policy, framing, kind or compatibility raises ValueError."""
     for call in (
         lambda: check_schema(b"", registry, "events", 1, policy="strict"),
         lambda: check_schema(b"", registry, "events", 1, policy="none", framing="iggy"),
@@ -157,7 +156,6 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
     ],
 )
 def test_register_of_an_invalid_schema_raises_invalid_schema(registry, text, kind):
-    """An invalid schema is not added, and no document is fetched."""
     with pytest.raises(InvalidSchema, match=r"[Ss]chema"):
         registry.register("events", text, kind)
     assert len(registry.versions("events")) == 2

@@ -152,7 +152,6 @@ def test_compare_of_a_schema_with_itself_is_compatible(kind, row):
 
 
 def test_compare_of_two_kinds_is_incompatible():
-    """JSON and Avro schemas are never compatible."""
     assert compare("backward", "json", "{}", "avro", '"int"') == (NO, ("the kind was json and is avro",))
 
 
@@ -171,7 +170,6 @@ def test_comparison_that_takes_too_long_is_not_decided():
 
 @pytest.mark.parametrize("depth", [200, 20_000])
 def test_avro_schema_that_is_nested_too_deep_is_not_decided_or_invalid(depth):
-    """No schema ends the process."""
     text = '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
     with contextlib.suppress(InvalidSchema):
         assert compare("backward", "avro", text, "avro", text.replace("int", "long")).verdict in (YES, OPEN)

@@ -186,7 +186,6 @@ def test_registry_of_a_process_that_was_forked_is_not_changed_by_the_child(path,
 
 
 def test_register_while_the_lock_is_held_times_out(path):
-    """A locked file raises TimeoutError, and the registry works after the lock is released."""
     registry = SchemaRegistry(path, lock_timeout=0.1)
     with registry_file._locked(path, 1), pytest.raises(TimeoutError, match=r"cannot lock .*schemas\.json"):
         registry.register("a", "{}")
