@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-import threading
 from pathlib import Path
 from uuid import uuid4
 
@@ -61,7 +60,7 @@ def plain_table(spark, columns, more=""):
     return name
 
 
-def table_of_many_features(spark, features=tuple(PROPERTIES), *, constraint=True, clustered=True):
+def table_of_many_features(spark, features=tuple(PROPERTIES)):
     """Create a table with `FIELDS` and features, and return its name.
 
     Spark's statements cannot create generated and identity columns, so the first commit is written here.
@@ -72,7 +71,7 @@ def table_of_many_features(spark, features=tuple(PROPERTIES), *, constraint=True
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": FIELDS}),
         "partitionColumns": [],
-        "configuration": {"delta.constraints.positive": "k > 0"} if constraint else {},
+        "configuration": {"delta.constraints.positive": "k > 0"},
         "createdTime": 1_700_000_000_000,
     }
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": WRITER_FEATURES}
@@ -83,8 +82,7 @@ def table_of_many_features(spark, features=tuple(PROPERTIES), *, constraint=True
     wanted = [PROPERTIES[feature] for feature in features if feature != "mapped ids"]
     if wanted:
         spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({', '.join(wanted)})")
-    if clustered:
-        spark.sql(f"ALTER TABLE {name} CLUSTER BY (id)")
+    spark.sql(f"ALTER TABLE {name} CLUSTER BY (id)")
     return name
 
 
@@ -113,22 +111,3 @@ def without_catalog(spark):
     session = spark.cloneSession() if is_remote() else spark.newSession()
     session.conf.unset("spark.sql.catalog.spark_catalog")
     return session
-
-
-def at_once(*calls):
-    """Run calls in threads that start together, and return their results in order; an error is one, too."""
-    barrier, results = threading.Barrier(len(calls)), [None] * len(calls)
-
-    def run(place, call):
-        barrier.wait(60)
-        try:
-            results[place] = call()
-        except Exception as error:
-            results[place] = error
-
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(calls)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results

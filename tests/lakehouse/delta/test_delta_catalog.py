@@ -4,18 +4,16 @@ from typing import ClassVar
 
 import pytest
 from deltalake import DeltaTable
+from helpers.threads import at_once
 from lakehouse.delta.tables import (
-    at_once,
     location,
     new_name,
     numbers,
     orders,
-    plain_table,
     table_of_many_features,
     without_catalog,
     write,
 )
-from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import TableConflict
@@ -158,11 +156,3 @@ def test_name_of_a_missing_table_creates_it_and_other_relations_are_refused(spar
         with pytest.raises(TableConflict, match=r"cannot use .* as a Delta table: ") as error:
             write(spark.range(1), 0, table=name)
         assert "\n" not in str(error.value)
-
-
-def test_audit_of_a_named_table_finds_its_rows(spark):
-    """An audit reads a table with mapped columns through the catalog."""
-    table = plain_table(spark, "id STRING", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    made = ids.position_id(F.lit("log"), F.col("id"), F.timestamp_seconds(F.lit(1_700_000_000)))
-    assert write(spark.range(6).select(made.alias("id")), 0, table=table)
-    assert "in 6 rows" in str(ids.audit(ids.read_table(spark, table=table), id="id"))

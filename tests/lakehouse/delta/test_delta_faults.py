@@ -10,7 +10,6 @@ from lakehouse.delta.tables import (
     numbers,
     orders,
     plain_table,
-    table_of_many_features,
     without_catalog,
     write,
 )
@@ -20,25 +19,6 @@ import spark_ext as ids
 from spark_ext import TableConflict
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark]
-
-
-@pytest.mark.variants
-@pytest.mark.parametrize("feature", [*PROPERTIES, "clustering", "no other feature"])
-def test_each_feature_with_computed_columns_has_each_batch_once(spark, feature):
-    """OPTIMIZE, VACUUM, DELETE and replays; `deltalake` refuses the columns, and the error names Delta's JAR."""
-    features, clustered = (feature,) if feature in PROPERTIES else (), feature == "clustering"
-    table = table_of_many_features(spark, features, clustered=clustered)
-    path, other = location(spark, table), without_catalog(spark)
-    for number in range(4):
-        assert write(orders(spark, number), number, table=table)
-        spark.sql(f"OPTIMIZE {table}")
-    spark.sql(f"VACUUM {table}")
-    spark.sql(f"DELETE FROM {table} WHERE id = 4")
-    assert not write(orders(spark, 3), 3, path=path)
-    with pytest.raises(TableConflict, match=r"it needs Delta's JAR, because it has "):
-        write(orders(other, 4), 4, path=path)
-    assert write(orders(spark, 4), 4, path=path)
-    assert numbers(ids.read_table(spark, path)) == [number for number in range(15) if number != 4]
 
 
 @pytest.mark.variants

@@ -1,11 +1,11 @@
 """`write_once` and `read_table` with tables of Iceberg's JAR."""
 
 import signal
-import threading
 from typing import ClassVar
 
 import pytest
 from helpers.sinks import numbers
+from helpers.threads import at_once
 from lakehouse.drivers import DRIVER_SECONDS, start
 
 import spark_ext as ids
@@ -249,22 +249,6 @@ def test_batches_are_known_after_their_snapshots_have_expired(spark, db, monkeyp
     assert not write(spark.range(3, 4), 3, t)
     assert write(spark.range(4, 5), 4, t)
     assert numbers(read(spark, t)) == list(range(5))
-
-
-def at_once(*writes):
-    """Run functions in threads, and return their results."""
-    results, barrier = [], threading.Barrier(len(writes))
-
-    def run(one):
-        barrier.wait()
-        results.append(one())
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in writes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 def test_drivers_at_once_write_a_batch_once(spark, jdbc):

@@ -63,7 +63,6 @@ def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
     same(spark_ext.audit(df), msgid.audit.audit_table(table))
 
 
-WAYS = ("driver", "summaries", "spread")
 WITHOUT_ANSI = [("driver", "true"), ("summaries", "false"), pytest.param("spread", "false", marks=pytest.mark.variants)]
 DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
 
@@ -176,10 +175,7 @@ def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way
 
 
 @pytest.mark.details
-@pytest.mark.parametrize(
-    ("way", "ansi"), [("driver", "true"), *(pytest.param(w, "false", marks=pytest.mark.variants) for w in WAYS[1:])],
-    indirect=True,
-)  # fmt: skip
+@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
 def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi, way):
     """Names with dots, backticks and capitals, decimals, dates, times without time zone, long IDs and NULLs."""
     table = odd()

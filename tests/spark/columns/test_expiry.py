@@ -6,7 +6,6 @@ import pytest
 from helpers.covering import covering
 from helpers.message_tables import START, now
 from helpers.spark_errors import query_fails
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import spark_ext as ids
@@ -42,24 +41,6 @@ def test_expiry_out_of_range_raises(spark, ansi, seconds):
     df = spark.createDataFrame([(START, seconds)], "sent timestamp, expiry bigint")
     with query_fails(f"expiry {words}"):
         df.select(ids.is_expired("sent", "expiry", START)).collect()
-
-
-@pytest.mark.parametrize(
-    ("zone", "type", "ansi"),
-    covering(["UTC", "Asia/Tokyo", "America/New_York"], ["timestamp_ntz", "date", "string"], ANSI, strength=1),
-    indirect=["ansi"],
-)
-def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
-    """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"), F.timestamp_seconds(F.lit(0)).alias("t"))
-        for name, column in (("timestamp", ids.is_expired("at", 10, "t")), ("now", ids.is_expired("t", 10, "at"))):
-            with pytest.raises(AnalysisException, match=rf"is_expired: {name} must be a timestamp .* got {type}"):
-                _ = df.select(column).schema
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 @pytest.mark.parametrize(

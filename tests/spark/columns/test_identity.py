@@ -45,14 +45,6 @@ def test_identity_of_any_bytes_equals_the_python_function(spark, ansi):
     assert columns(spark, values, "binary") == [identity_of(value) for value in values]
 
 
-def test_identity_of_one_id_in_every_spelling_is_one_text(spark):
-    """Case, version byte, and text or binary do not matter."""
-    texts = [V0, V0.lower(), "00" + V0, "00" + V0.lower()]
-    assert columns(spark, texts, "string") == ["00" + V0] * 4
-    assert columns(spark, [bytes.fromhex(text) for text in texts], "binary") == ["00" + V0] * 4
-    assert columns(spark, [UUID, UUID.lower()], "string") == [UUID.lower()] * 2
-
-
 def test_identity_of_null_or_empty_value_is_null(spark):
     """NULL and an empty value are not IDs."""
     assert columns(spark, [None, ""], "string") == [None, None]

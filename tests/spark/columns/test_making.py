@@ -206,7 +206,7 @@ def test_assign_id_in_a_stream_raises_and_names_what_to_use(spark):
     covering(ZONES, ["timestamp_ntz", "date", "string"], ANSI, strength=1),
     indirect=["ansi"],
 )
-def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
+def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, zone, type):
     """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
@@ -215,6 +215,8 @@ def test_ids_at_a_moment_without_a_zone_raise_before_the_query_runs(spark, ansi,
             ("position_id: at", spark_ext.position_id(F.lit("log"), F.lit(1), "at")),
             ("derive_id: at", spark_ext.derive_id(F.lit(PARENT), F.lit("invoice"), at="at")),
             ("v0_time: near", spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC"))),
+            ("is_expired: timestamp", spark_ext.is_expired("at", 10, F.timestamp_seconds(F.lit(0)))),
+            ("is_expired: now", spark_ext.is_expired(F.timestamp_seconds(F.lit(0)), 10, "at")),
         ):
             with pytest.raises(AnalysisException, match=rf"{name} must be a timestamp .* got {type}"):
                 _ = df.select(column).schema

@@ -9,6 +9,7 @@ from helpers.versions import since
 
 from msgid import iggy
 from msgid.danube import MessageID
+from spark_ext import messages
 from spark_ext.formats.message_formats import message_format
 from spark_ext.testing import MessageFormatTests
 
@@ -90,15 +91,11 @@ class TestIggyMessage(MessageFormatTests):
     malformed = [((b"no message",), b"no message"), ((RAWS[0][:-1],), RAWS[0][:-1]), ((RAWS[0] * 2,), RAWS[0] * 2)]
 
 
-class TestIggyMessageOfVersion1(MessageFormatTests):
-    """IDs of version 1, because the caller says so."""
-
-    format, schema, options = message_format("iggy-message"), "value binary", {**OF_TOPIC, "version_1": True}
-    good = [
-        ((raw,), [{**of_iggy(message), "id": iggy.id_text(message.id, version_1=True)}])
-        for raw, message in zip(RAWS, IGGY, strict=True)
-    ]
-    malformed = [((b"no message",), b"no message")]
+def test_ids_of_iggy_are_of_version_1_if_the_caller_says_so(spark):
+    """With ``version_1=True``, the 16 bytes are those of a version-1 ID after its first byte."""
+    df = spark.createDataFrame([(raw,) for raw in RAWS], "value binary")
+    rows = messages(df, "iggy-message", version_1=True, **OF_TOPIC).collect()
+    assert [row["id"] for row in rows] == [iggy.id_text(message.id, version_1=True) for message in IGGY]
 
 
 class TestIggyPoll(MessageFormatTests):
@@ -125,6 +122,7 @@ class TestIggyJson(MessageFormatTests):
     good = [
         ((iggy.to_json(IGGY[0]),), [of_iggy(IGGY[0])]),
         ((f"[{','.join(map(iggy.to_json, IGGY[1:]))}]",), [of_iggy(one) for one in IGGY[1:]]),
+        (('{"messages": []}',), []),
     ]
     malformed = [((text,), text.encode()) for text in ("{", "[1", '{"messages": [1]}', SURROGATE_KEY)]
 

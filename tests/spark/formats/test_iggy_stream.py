@@ -1,7 +1,6 @@
 """``readStream.format("iggy")`` reads each closed segment once."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -37,11 +36,6 @@ def follow(spark, path, folder, **options):
     return sorted(row.offset for row in rows if row.reason is None), [row.reason for row in rows if row.reason]
 
 
-def batches(folder):
-    """Return the number of micro-batches."""
-    return len([name for name in os.listdir(folder / "out" / "_spark_metadata") if name.isdigit()])
-
-
 def test_stream_reads_each_closed_segment_once(spark, tmp_path):
     """The last segment of a folder waits for a later one; another spelling of the path reads nothing again."""
     root = tmp_path / "in"
@@ -55,17 +49,6 @@ def test_stream_reads_each_closed_segment_once(spark, tmp_path):
     good, reasons = follow(spark, f"file://{root}/../in/", tmp_path)
     assert good == sorted([0, 1, 2, 0, 1, 2, *range(10, 15)])
     assert [reason.split(" of ")[0] for reason in reasons] == ["invalid message: half a message"] * 3
-
-
-@pytest.mark.details
-def test_stream_with_a_limit_reads_a_backlog_in_many_batches(spark, tmp_path):
-    """Each folder has its turn."""
-    root = tmp_path / "in"
-    for first in (0, 100, 200):
-        segment(root, first)
-        segment(root, first, stream=2)
-    assert len(follow(spark, root, tmp_path, maxFilesPerTrigger=1)[0]) == 12
-    assert batches(tmp_path) == 4
 
 
 def test_offsets_of_a_stream_are_a_number_for_each_folder(tmp_path):

@@ -1,14 +1,11 @@
 """`messages`: one table with every message of every source; a malformed message is a row with the reason."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from helpers import vector_files as vectors
 from pyspark.sql import functions as F
 
-import msgid
 import spark_ext as ids
 from msgid import iggy
 from msgid.danube import MessageID, StreamMessage
@@ -62,12 +59,6 @@ def test_messages_of_text_that_is_not_utf8_keep_their_bytes(spark, tmp_path):
     for format in ("iggy-json", "danube-json"):
         (row,) = ids.messages(spark.read.text(str(tmp_path / "lines.txt")), format).collect()
         assert (row.state, bytes(row.original)) == ("poisoned", b'{"a": "\xff\xfe"}')
-
-
-def test_messages_of_an_empty_response_have_no_row(spark):
-    """An empty poll response gives no row."""
-    assert table(spark, [iggy.encode_poll(iggy.PollResponse(1, 1, []), "m45")], "iggy-poll") == []
-    assert table(spark, ['{"messages": []}'], "iggy-json") == []
 
 
 def test_messages_that_fail_their_checksum_are_poisoned(spark):
@@ -173,7 +164,6 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"format": "pulsar"}, "format must be one of iggy, .* got 'pulsar'"),
         ({"layout": "newest"}, "layout must be one of auto, previous, m45"),
         ({"policy": "strict"}, "policy must be one of none, warn, enforce, got 'strict'"),
         ({"policy": "enforce"}, "policy 'enforce' needs a registry"),
@@ -192,17 +182,3 @@ def test_messages_of_a_stream_without_a_log_argument_raise(spark, tmp_path):
     with pytest.raises(ValueError, match="logged must be True or False"):
         ids.messages(df, "danube-json")
     assert ids.messages(df, "danube-json", logged=True).isStreaming
-
-
-def test_messages_of_the_document_have_its_values(spark):
-    """The bytes in Iggy's documents give the IDs that its server made."""
-    rows = json.loads((vectors.FOLDER / "iggy.json").read_text())["messages"]
-    m45 = [row for row in rows if row["layout"] == "m45"]
-    found = table(spark, [bytes.fromhex(row["hex"]) for row in m45], "iggy-message")
-    assert [row.state for row in found] == ["available", "available", "poisoned"]
-    assert [row.id for row in found[:2]] == [row["uuid"] for row in m45[:2]]
-    assert {row.reason for row in found} == {None}
-    danube = bytes.fromhex(json.loads((vectors.FOLDER / "danube.json").read_text())["stream_message_hex"])
-    (row,) = table(spark, [danube], "danube")
-    message = StreamMessage.decode(danube)
-    assert row.id == str(msgid.position_id("danube:/default/events#9", 42, message.publish_time // 1000))

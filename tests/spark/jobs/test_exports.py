@@ -157,26 +157,6 @@ def test_messages_job_on_files_of_unknown_format_is_refused(spark, tmp_path, nam
 
 
 @pytest.mark.details
-def test_messages_job_on_rocketmq_keys_in_another_case_reads_them_by_name(spark, tmp_path):
-    """The spelling of a key is that of most lines; a line with another one is kept with its text."""
-    row = {
-        "Topic": "t",
-        "BODY": "v",
-        "BrokerName": "b",
-        "queueid": 2,
-        "QueueOffset": 7,
-        "storetimestamp": 1648047038000,
-    }
-    lines = [{**row, "Properties": {"UNIQ_KEY": UUID}}] * 2 + [{**row, "PROPERTIES": {"UNIQ_KEY": UUID}}]
-    (tmp_path / "export.json").write_text("\n".join(map(json.dumps, lines)))
-    found = job.run(spark, str(tmp_path / "export.json"), str(tmp_path / "out"), job.Source("rocketmq"))
-    assert found.states == [("available", 2), ("poisoned", 1)]
-    rows = sorted(written(spark, tmp_path / "out"), key=lambda row: row.state)
-    assert [(row.id, row.payload) for row in rows[:2]] == [(UUID, b"v")] * 2
-    assert json.loads(rows[2].original) == lines[2]
-
-
-@pytest.mark.details
 @pytest.mark.parametrize("sensitive", ["true", "false"])
 def test_messages_job_on_parquet_columns_in_another_case_reads_them_by_name(spark, tmp_path, sensitive):
     """The headers hold the IDs, so a column that is spelled otherwise is not left out."""

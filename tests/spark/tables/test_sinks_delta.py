@@ -2,12 +2,12 @@
 
 import datetime as dt
 import json
-import threading
 import time
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from helpers.edges import session_zone
+from helpers.threads import at_once
 
 import spark_ext as ids
 from spark_ext import TableConflict
@@ -139,18 +139,8 @@ def test_write_once_delta_to_a_path_with_a_percent_sign(spark, tmp_path):
 
 def test_write_once_delta_many_writers_all_commit(spark, tmp_path):
     """Writers of different names do not block each other."""
-    wrote = []
-
-    def drive(name):
-        rows = spark.range(10).selectExpr("id + 10 * " + name + " AS id")
-        wrote.append(ids.write_once(rows, 0, str(tmp_path), format="delta", app_id=name))
-
-    drivers = [threading.Thread(target=drive, args=(str(n),)) for n in range(4)]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
-    assert wrote == [True] * 4
+    rows = [spark.range(10 * n, 10 * n + 10) for n in range(4)]
+    assert at_once(*(lambda n=n, df=df: write(df, 0, tmp_path, str(n)) for n, df in enumerate(rows))) == [True] * 4
     assert sorted(row["id"] for row in both(spark, tmp_path)) == list(range(40))
 
 

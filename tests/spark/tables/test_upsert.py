@@ -1,13 +1,13 @@
 """`upsert_postgres` stores each key once, for any writers and replays; other content goes to the side table."""
 
 import random
-import threading
 from decimal import Decimal
 
 import psycopg
 import pyarrow as pa
 import pytest
 from helpers.servers import running_pool, running_postgres
+from helpers.threads import at_once
 from psycopg import sql
 from pyspark.sql import functions as F
 
@@ -172,15 +172,10 @@ def test_upsert_postgres_random_batches_of_drivers_at_once_lose_and_repeat_no_ro
             df = spark.createDataFrame(rows, "id string, n int, s string").repartition(parts)
             found.append((len(rows), upsert_postgres(df, server, "drawn")))
 
-    drivers = []
-    for parts in (1, 3):
-        order = [*batches, draw.choice(batches)]
+    orders = [[*batches, draw.choice(batches)] for _ in range(2)]
+    for order in orders:
         draw.shuffle(order)
-        drivers.append(threading.Thread(target=drive, args=(order, parts)))
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
+    at_once(lambda: drive(orders[0], 1), lambda: drive(orders[1], 3))
     assert len(found) == 8, seed
     assert all(sum(counts) == size for size, counts in found), seed
     stored = rows_of("drawn")
@@ -309,19 +304,9 @@ def test_upsert_postgres_latest_row_of_a_key_stays(spark, server, rows_of):
 def test_upsert_postgres_latest_rows_of_drivers_at_once(spark, server, rows_of):
     """Drivers that write versions in any order leave the last version of each key."""
     versions = spark.range(300).selectExpr("CAST(id % 30 AS STRING) AS id", "id AS version", "id * 2 AS n")
-    found = []
-
-    def drive(df):
-        found.append(upsert_postgres(df, server, "raced", latest_by="version"))
-
     orders = [versions.orderBy("version"), versions.orderBy(versions.version.desc()), versions.repartition(3)]
-    drivers = [threading.Thread(target=drive, args=(df,)) for df in orders]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
-    assert [sum(counts) for counts in found] == [300] * 3
-    assert [sum(counts.conflicts for counts in found)] == [0]
+    found = at_once(*(lambda df=df: upsert_postgres(df, server, "raced", latest_by="version") for df in orders))
+    assert [(sum(counts), counts.conflicts) for counts in found] == [(300, 0)] * 3
     assert sorted(int(row[1]) for row in rows_of("raced")) == list(range(270, 300))
 
 
@@ -359,15 +344,9 @@ def test_upsert_postgres_names_are_quoted(spark, server, rows_of):
 
 def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, rows_of):
     """Concurrent drivers that write the same keys in different orders insert each key once."""
-    rows, found = spark.range(200).selectExpr("CAST(id AS STRING) AS id", "id AS n"), []
+    rows = spark.range(200).selectExpr("CAST(id AS STRING) AS id", "id AS n")
     orders = [rows.orderBy("n"), rows.orderBy(rows.n.desc()), rows.repartition(2)]
-    drivers = [
-        threading.Thread(target=lambda df=df: found.append(upsert_postgres(df, server, "drivers"))) for df in orders
-    ]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
+    found = at_once(*(lambda df=df: upsert_postgres(df, server, "drivers") for df in orders))
     assert [sum(counts) for counts in zip(*found, strict=True)] == [200, 400, 0]
     assert len(rows_of("drivers")) == 200
 
