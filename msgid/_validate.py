@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Final, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # --- quoting -----------------------------------------------------------------------------------------------------
 
@@ -116,6 +119,13 @@ def integer_of_text(text: str) -> int | None:
     """
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if in_range(number, INT64_MIN, INT64_MAX) else None
+
+
+def one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Raise ValueError with the name of a value that is not one of those that are allowed."""
+    allowed = tuple(allowed)
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {quote(value)}")
 
 
 def integer(name: str, value: object, low: int, high: int) -> int:

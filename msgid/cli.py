@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import os
+import sqlite3
 import sys
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,7 +48,7 @@ class Commands(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # Click ends the command without a message
-            with suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
                 # Python writes the rest of the output at its exit, which would fail with a second message.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.ClickException(str(error)) from None
@@ -106,12 +107,16 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
         shown = found.path.encode(errors="backslashreplace").decode()
         row = (shown, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
         table.add_row(*map(Text, row))
+    if not report and not cleaner.policy.enabled:
+        raise click.ClickException(f"the policy {policy} is not enabled: no segment is looked at")
     if not report:
         raise click.ClickException(f"no segments in {folder}: it must hold files such as {0:020}.log")
     Console().print(table)
     gone = [found.segment.size for found in report if (found.removed if apply else found.expired)]
     done = "removed" if apply else "would be removed; --apply removes them"
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
+    if apply and any(found.expired and not found.removed for found in report):
+        raise click.ClickException("not all expired segments could be removed: the table has the reasons")
 
 
 @msgid.group(epilog=examples("msgid store show states.db 'customer 7'"))
@@ -129,20 +134,27 @@ def show(place: str, key: str) -> None:
     """
     from msgid.processing import PostgresStore, SqliteStore, loads
 
-    is_file = "=" not in place and "://" not in place
-    if is_file and not os.path.isfile(place):
-        raise click.ClickException(f"no file {place}")
+    is_file = os.path.exists(place) or not ("=" in place or "://" in place)
     try:
+        if is_file:
+            _check_store(place)
         versions = (SqliteStore(place) if is_file else PostgresStore(place, create=False)).history(key)
     except Exception as error:
         raise click.ClickException(str(error)) from None
     for version in versions:
         state = version.state or b"null"
-        with suppress(ValueError):  # the user's own encoding stays bytes
+        with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
             state = loads(state)
         click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
+
+
+def _check_store(file: str) -> None:
+    """Refuse a file that a `SqliteStore` would create, or would add its tables to."""
+    with contextlib.closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'msgid_store'").fetchone():
+            raise click.ClickException(f"{file} is not the file of a SqliteStore")
 
 
 def _shown_time(micros: int) -> str:

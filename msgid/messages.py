@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from typing import Any, Final, Literal, get_args
 
-from msgid._validate import in_range, quote
+from msgid._validate import in_range, one_of, quote
 from msgid.errors import InvalidMessage
 
 Encoding = Literal["utf-8", "base64"]
@@ -114,8 +114,7 @@ def bytes_of(name: str, value: Any, encoding: Encoding = "utf-8") -> bytes | Non
     >>> bytes_of("value", "aGk=", "base64"), bytes_of("value", b"hi")
     (b'hi', b'hi')
     """
-    if encoding not in get_args(Encoding):
-        raise ValueError(f"encoding must be one of {', '.join(get_args(Encoding))}, got {quote(encoding)}")
+    one_of("encoding", encoding, get_args(Encoding))
     if value is None:
         return None
     if isinstance(value, bytes | bytearray | memoryview):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal, NamedTuple
 
-from msgid._validate import quote
+from msgid._validate import one_of, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 
 Layout = Literal["auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256"]
@@ -77,9 +77,7 @@ def name_of(layout: str, *, auto: bool = False) -> str:
         layout: A name.
         auto: Whether ``auto`` is allowed.
     """
-    allowed = [AUTO, *LAYOUTS] if auto else [*LAYOUTS]
-    if layout not in allowed:
-        raise ValueError(f"layout must be one of {', '.join(allowed)}, got {quote(layout)}")
+    one_of("layout", layout, [AUTO, *LAYOUTS] if auto else LAYOUTS)
     return layout
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, integer, one_of
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._records.decoding import LogDecoder, messages_of
 from msgid.iggy._records.encoding import batches
@@ -89,8 +89,8 @@ def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int 
     >>> decode_poll(bytes(16))
     PollResponse(partition=0, current_offset=0, messages=[], incarnation=None, owner_generation=None, metadata_op=None)
     """
-    if head is not None and head not in _FORMS:
-        raise ValueError(f"head must be one of {', '.join(map(str, _FORMS))}, got {quote(head)}")
+    if head is not None:
+        one_of("head", head, _FORMS)
     name, view = wire_name(layout, auto=True), memoryview(data).cast("B")
     size = _head_of(view, name) if head is None else head
     if len(view) < size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from msgid._validate import QUOTED_LENGTH, check_installed, quote
+from msgid._validate import QUOTED_LENGTH, check_installed, one_of
 from msgid.schemas._avro import is_decimal, without_logical_types
 from msgid.schemas._containment import contains_safely
 from msgid.schemas._json_schema import draft_of
@@ -58,11 +58,11 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
     >>> compare("backward", "json", old, "json", new).verdict, compare("forward", "json", old, "json", new).verdict
     ('compatible', 'incompatible')
     """
-    _one_of("mode", mode, _MODES)
+    one_of("mode", mode, _MODES)
     if mode == "none":
         return Comparison("compatible")
     for word in (old_kind, new_kind):
-        _one_of("kind", word, get_args(Kind))
+        one_of("kind", word, get_args(Kind))
     if old_kind != new_kind:
         return Comparison("incompatible", (f"the kind was {old_kind} and is {new_kind}",))
     for text in (old_text, new_text):
@@ -76,11 +76,6 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
     verdicts = [comparison.verdict for comparison in found]
     verdict = max(verdicts, key=get_args(Outcome).index) if "incompatible" not in verdicts else "incompatible"
     return Comparison(verdict, tuple(dict.fromkeys(reason for one in found for reason in one.reasons)))
-
-
-def _one_of(name: str, word: str, allowed: tuple[str, ...]) -> None:
-    if word not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {quote(word)}")
 
 
 def _avro(reader: Any, writer: Any) -> Comparison:

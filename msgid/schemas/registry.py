@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
-from msgid._validate import check_installed, is_integer, quote
+from msgid._validate import check_installed, is_integer, one_of, quote
 from msgid.schemas._avro import check_strictly
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
 from msgid.schemas._validators import Kind, parse_schema_text, validator
@@ -124,8 +124,7 @@ class SchemaRegistry:
             TimeoutError: if another process or thread holds the lock for more than ``lock_timeout`` seconds.
             OSError: if the file cannot be read or written.
         """
-        if kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {quote(kind)}")
+        one_of("kind", kind, get_args(Kind))
         _checked_subject(subject)
         validator(kind, text)
         if kind == "avro":
@@ -180,8 +179,7 @@ class SchemaRegistry:
             TimeoutError: if another process or thread holds the lock for more than ``lock_timeout`` seconds.
             OSError: if the file cannot be read or written.
         """
-        if mode not in get_args(Compatibility):
-            raise ValueError(f"compatibility must be one of {', '.join(get_args(Compatibility))}, got {quote(mode)}")
+        one_of("compatibility", mode, get_args(Compatibility))
         _checked_subject(subject)
 
         def set_mode(state: _State) -> None:
@@ -232,8 +230,6 @@ class SchemaRegistry:
 
 
 def _parsed(path: Path, held: Any) -> _State:
-    if held is None:
-        return _State({}, {})
     state = _State({}, {})
     try:
         for item in held["schemas"]:
@@ -286,7 +282,7 @@ def _locked(path: Path, timeout: float) -> Iterator[None]:
 
 
 def _read_json(path: Path) -> Any:
-    """Return the JSON value of a file, or None if the file is missing.
+    """Return the JSON value of a file, or that of an empty registry if the file is missing.
 
     Raises:
         InvalidSchema: if the content is not JSON.
@@ -294,7 +290,7 @@ def _read_json(path: Path) -> Any:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return None
+        return {"schemas": [], "compatibility": {}}
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from msgid._validate import in_range, quote
+from msgid._validate import in_range, one_of, quote
 from msgid.schemas._errors import InvalidSchema
+from msgid.schemas._validators import Kind
 from msgid.schemas.registry import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from msgid.schemas._validators import Kind
     from msgid.schemas.validation import SchemaSource
 
 _CACHED: Final = 10_000
@@ -21,7 +21,7 @@ _KINDS: Final[dict[str, Kind]] = {"AVRO": "avro", "JSON": "json"}
 def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "json") -> SchemaSource:
     """Return a source of schemas by ID from a function; found schemas are kept in memory.
 
-    `check` compares a message's subject and version only with a `Schema` that has them.
+    `check_schema` compares a message's subject and version only with a `Schema` that has them.
 
     Args:
         lookup: Function of an ID that returns a `Schema` or the text of a schema. For an unknown ID, it returns None or
@@ -33,13 +33,14 @@ def from_lookup(lookup: Callable[[int], Schema | str | None], *, kind: Kind = "j
     >>> check_schema(b"1", source, None, 7, policy="enforce"), check_schema(b"1", source, None, 8, policy="enforce")
     (Verdict(verdict='accept', reason=None), Verdict(verdict='reject', reason='unknown schema 8'))
     """
+    one_of("kind", kind, get_args(Kind))
     return _Lookup(lookup, kind)
 
 
 def from_confluent(client: Any) -> SchemaSource:
     """Return a source of schemas by ID from a client of Confluent's Schema Registry; found schemas stay in memory.
 
-    The registry does not return the subject of an ID, so `check` compares neither subject nor version.
+    The registry does not return the subject of an ID, so `check_schema` compares neither subject nor version.
 
     Args:
         client: Object with a method ``get_schema(id)``, such as
@@ -47,7 +48,8 @@ def from_confluent(client: Any) -> SchemaSource:
             For `spark_ext.check_schema`, pass a function: each process creates its own client.
 
     The method returns an object with ``schema_str``, ``schema_type`` (``AVRO`` or ``JSON``) and ``references``. An
-    error with the HTTP status 404 means that the ID is unknown; every other error reaches the caller of `check`.
+    error with the HTTP status 404 means that the ID is unknown; every other error reaches the caller of
+    `check_schema`.
 
     >>> from types import SimpleNamespace
     >>> from msgid.schemas import check_schema, frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, get_args
 
-from msgid._validate import integer, quote
+from msgid._validate import integer, one_of, quote
 from msgid.errors import InvalidMessage
 from msgid.schemas._errors import InvalidSchema
 from msgid.schemas._validators import validator
@@ -99,8 +99,7 @@ def checked_policy(policy: Policy) -> Policy:
     Raises:
         ValueError: if the policy is unknown.
     """
-    if policy not in get_args(Policy):
-        raise ValueError(f"policy must be one of {', '.join(get_args(Policy))}, got {quote(policy)}")
+    one_of("policy", policy, get_args(Policy))
     return policy
 
 
@@ -148,8 +147,7 @@ def checked_framing(framing: Framing) -> Framing:
     Raises:
         ValueError: if the framing is unknown.
     """
-    if framing not in get_args(Framing):
-        raise ValueError(f"framing must be one of {', '.join(get_args(Framing))}, got {quote(framing)}")
+    one_of("framing", framing, get_args(Framing))
     return framing
 
 

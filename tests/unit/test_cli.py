@@ -202,6 +202,15 @@ def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
     assert done.stdout.endswith("1 of 3 segments, 46 bytes: removed\n")
 
 
+def test_clean_that_cannot_remove_a_segment_fails(tmp_path, monkeypatch):
+    """A job that calls the command learns of segments that stay."""
+    policy = expired_segment(tmp_path)
+    monkeypatch.setattr(os, "unlink", lambda path: os.listdir(f"{path}/none"))
+    status, printed = run("clean", tmp_path, "--policy", policy, "--apply")
+    assert (status, len(list(tmp_path.glob("*.log")))) == (1, 2)
+    assert "Error: not all expired segments could be removed: the table has the reasons" in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [
@@ -243,6 +252,7 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["translate"], 2, "pass one or more IDs"),
         (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
         (["clean", ".", "--policy", "policy.toml"], 1, "no segments in .: it must hold files such as 0000"),
+        (["clean", ".", "--policy", "off.toml"], 1, "the policy off.toml is not enabled: no segment is looked at"),
         (["clean", ".", "--policy", "wrong.toml"], 1, "Error: interval must be more than 0 seconds, got 0"),
     ],
 )
@@ -251,6 +261,7 @@ def test_wrong_argument_is_one_line_that_quotes_it(arguments, status, said, tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.toml").write_text("default_expiry = 60\n")
     (tmp_path / "wrong.toml").write_text("interval = 0\n")
+    (tmp_path / "off.toml").write_text("enabled = false\n")
     code, out = run(*arguments, stdin="")
     assert (code, said in out) == (status, True), out
 
@@ -345,7 +356,11 @@ def test_summaries_of_the_commands_are_whole_at_80_columns():
 def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
     """One line per version; a file that is missing is not created, and a state in an encoding of its own is bytes."""
     path = tmp_path / "states.db"
-    assert "no file" in run("store", "show", path, "shop")[1]
+    assert "unable to open" in run("store", "show", path, "shop")[1]
+    other = tmp_path / "env=prod.db"  # a path, not a connection string
+    other.touch()
+    assert run("store", "show", other, "shop") == (1, f"Error: {other} is not the file of a SqliteStore\n")
+    assert other.stat().st_size == 0
     for name, options in (("plain", {}), ("own", {"dumps": lambda state: b"\x80"})):
         processor = Processor(SqliteStore(path), lambda *_: {"seen": 1}, list, name=name, **options)
         processor.handle(Message("orders-1", "shop", None))

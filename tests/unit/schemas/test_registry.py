@@ -92,6 +92,7 @@ INVALID = [
         "[" * 5000,
         '{"schemas": []}',
         '{"schemas": [{"x": 1}], "compatibility": {}}',
+        "null",
         '{"schemas": [], "compatibility": []}',
         '{"schemas": [], "compatibility": {"s": "transitive"}}',
         '{"schemas": [{"id": "1", "subject": "s", "version": 1, "kind": "json", "text": "{}"}], "compatibility": {}}',
@@ -242,6 +243,12 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_file(path):
 
 
 # --- other registries ----------------------------------------------------------------------------------------------
+
+
+def test_from_lookup_refuses_an_unknown_kind():
+    """Another spelling is not Avro in silence."""
+    with pytest.raises(ValueError, match="kind must be one of json, avro, got 'Json'"):
+        from_lookup({}.get, kind="Json")
 
 
 def test_from_lookup_finds_schemas_texts_and_unknown_ids():
