@@ -29,6 +29,11 @@ def schema(postgres):
     return f"{postgres} options='-c search_path={name}'"
 
 
+@pytest.fixture
+def published():
+    return []
+
+
 @pytest.fixture(params=KINDS)
 def new_store(request, tmp_path):
     """A function that opens the same store each time; the store is empty at first."""

@@ -30,7 +30,8 @@ def noisy(state, message, context):
     """Publish all values of a context."""
     context.publish({"id": str(context.new_id()), "random": context.random.random(), "of": message.id})
     message.body.append("changed")
-    return [*(state or []), "changed"]
+    state.append("changed")
+    return state
 
 
 @pytest.mark.parametrize("id", [V1, V1.lower(), V0, "00" + V0])

@@ -32,11 +32,6 @@ V0 = "7F0000010000238F000000000001E240"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
 
 
-@pytest.fixture
-def published():
-    return []
-
-
 def message(id, word="x", key="key", timestamp=1):
     return Message(id, key, {"word": word}, timestamp)
 

@@ -22,11 +22,6 @@ class Clock:
         return int(moment.timestamp()) * 1_000_000_000
 
 
-@pytest.fixture
-def published():
-    return []
-
-
 def message(id, word="x", key="key", timestamp=1):
     return Message(id, key, {"word": word}, timestamp)
 
