@@ -163,15 +163,6 @@ def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, 
     assert read(spark, tmp_path).count() == 0
 
 
-def test_states_of_the_source_are_those_of_msgid(spark, tmp_path):
-    """The names of states equal those of `msgid.MessageState`."""
-    made = [iggy.Message.new(b"x", id=1, offset=int(state), state=state, layout="m45") for state in msgid.MessageState]
-    (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, "m45"))
-    assert {row.offset: row.state for row in read(spark, tmp_path).collect()} == {
-        int(state): str(state) for state in msgid.MessageState
-    }
-
-
 def mutated(chance, count):
     """Return frames with changed, deleted, repeated or inserted bytes; the same seed gives the same frames."""
     for _ in range(count):
