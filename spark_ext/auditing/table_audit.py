@@ -22,6 +22,7 @@ from msgid.audit.facts import NOTHING, Facts, merged, part_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
+from spark_ext._settings import settings
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans
 from spark_ext.auditing._values import Sizes, collected, keep, text_of_ids
@@ -117,7 +118,9 @@ def audit_of(df: DataFrame, options: Mapping[str, Any], sizes: Sizes) -> AuditRe
     check_workers(df.sparkSession)
     side = collected(df, columns, sizes)
     if side is None:
-        facts = facts_of(df, columns, rules, sizes)
+        # With long offsets, Spark refuses the text that the functions of the reductions return.
+        with settings(df.sparkSession, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
+            facts = facts_of(df, columns, rules, sizes)
     else:
         facts = facts_of_rows(rows_of(*side), columns, rules)
     check_milliseconds(df, columns, facts)
@@ -199,9 +202,8 @@ def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Fac
     rows = unplaced = 0
     # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
     with ThreadPoolExecutor(1) as pool:
-        logs = None
-        if columns.offset is not None:
-            logs = pool.submit(inheritable_thread_target(df.sparkSession)(of_logs))
+        target = inheritable_thread_target(df.sparkSession)(of_logs)
+        logs = None if columns.offset is None else pool.submit(target)
         if columns.id is not None:
             rows, parts = of_ids()
     if logs is not None:
