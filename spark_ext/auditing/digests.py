@@ -116,7 +116,8 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
         F.concat(F.octet_length(value).cast("string").cast("binary"), F.lit(b":"), value.cast("binary"))
         for value in values
     )
-    return [F.coalesce(one, F.lit(b"-")) for one in told]
+    # Under `concatBinaryAsString`, Spark's `concat` of bytes is text.
+    return [F.coalesce(one.cast("binary"), F.lit(b"-")) for one in told]
 
 
 def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFrame:

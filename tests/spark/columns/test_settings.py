@@ -199,7 +199,7 @@ def frames(spark):
 
 
 def values(spark, frames):
-    """Return the values of columns, of SQL functions, of a fingerprint, and of the tables of messages."""
+    """Return the values of columns, of SQL functions, of a fingerprint, of the tables of messages, and of a digest."""
     spark_ext.register(spark)
     (df, row), records = frames
     sql = {name: F.expr(call) for name, (call, _) in EXAMPLES.items()}
@@ -209,6 +209,7 @@ def values(spark, frames):
         df.select(*(column.alias(name) for name, column in columns(df).items())).collect(),
         row.select(*(column.alias(name) for name, column in sql.items())).collect(),
         sorted(map(str, reduce(DataFrame.unionByName, tables).collect())),
+        spark_ext.digest(df, offset="offset", timestamp="at").collect(),
     )
 
 
