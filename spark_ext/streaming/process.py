@@ -39,6 +39,8 @@ ATTEMPTS: Final = 3
 """The default number of attempts."""
 _NO_KEY: Final = (T.TimestampType, T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
 """Types whose values lack a text of their own: it depends on the session or on Java, or two values share it."""
+_PLAIN_SCALE: Final = 6
+"""Without ANSI mode, Spark writes an exponent in the text of small decimals with a larger scale."""
 
 
 def process(
@@ -71,8 +73,8 @@ def process(
         A stream with one message per row. A batch works too: its handlers start without state, and none is kept.
     key : str
         Column of the business key, whose state a message changes: text, binary or a plain type whose values have one
-        text each. Cast a timestamp, a float, an array, a map, a struct or a VARIANT first. The stored states belong to
-        the values of this column, so another column needs a new checkpoint.
+        text each. Cast a timestamp, a float, a decimal of more than 6 decimal places, an array, a map, a struct or a
+        VARIANT first. The stored states belong to the values of this column, so another column needs a new checkpoint.
     handler : msgid.processing.Handler
         Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
         The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
@@ -154,7 +156,8 @@ def process(
         raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
     kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
     key_type = df.schema[key].dataType
-    if isinstance(key_type, _NO_KEY) or type_named(key_type, "variant"):
+    is_small = isinstance(key_type, T.DecimalType) and not 0 <= key_type.scale <= _PLAIN_SCALE
+    if isinstance(key_type, _NO_KEY) or is_small or type_named(key_type, "variant"):
         raise ValueError(
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "
             f"{key_type.simpleString()}; cast it, for example to text"

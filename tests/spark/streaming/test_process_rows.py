@@ -152,6 +152,8 @@ def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option
         ("array<string>", "int", "key must be .* of type array<string>"),
         ("double", "int", "key must be .* of type double; cast it, for example to text"),
         ("float", "int", "key must be .* of type float"),
+        ("decimal(20,7)", "int", r"key must be .* of type decimal\(20,7\)"),
+        ("decimal(20,6)", "interval year to month", "cannot pass column 'extra'"),
         ("map<int,int>", "int", "key must be .* of type map<int,int>"),
         ("struct<a:int>", "int", "key must be .* of type struct<a:int>"),
         ("variant", "int", "key must be .* of type variant"),
