@@ -230,7 +230,8 @@ class BaseProcessor(Flow):
         raw: Any = self._dumps(state)
         if not isinstance(raw, bytes | bytearray | memoryview):
             raise TypeError(f"dumps must return bytes, got {quote(raw)}")
-        return Ran(state, bytes(raw), context.outputs, fingerprint(context.outputs))
+        outputs = context.end()
+        return Ran(state, bytes(raw), outputs, fingerprint(outputs))
 
 
 class Processor(BaseProcessor):

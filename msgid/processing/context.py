@@ -47,13 +47,14 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_id", "_ids", "_message", "_random", "outputs")
+    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_random", "outputs")
 
     def __init__(self, message: Message) -> None:
         self._message = message
         self._id: Known | None = None
         self._ids = 0
         self._random: random.Random | None = None
+        self._has_ended = False
         self.outputs: list[Output] = []
         """The outputs published so far."""
 
@@ -103,7 +104,10 @@ class Context:
         Raises:
             TypeError: if JSON cannot represent the body, or if the topic is not text.
             ValueError: if UTF-8 cannot encode the topic.
+            RuntimeError: if the handler has returned, because nothing would be published.
         """
+        if self._has_ended:
+            raise RuntimeError(f"publish was called after the handler of {quote(self._message.id)} had returned")
         if topic is not None and not is_utf8(topic):
             error = ValueError if isinstance(topic, str) else TypeError
             raise error(f"topic must be text that UTF-8 can encode, or None, got {quote(topic)}")
@@ -112,6 +116,11 @@ class Context:
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
         self.outputs.append(Output(id, number, known.text, plain(body), topic))
         return id
+
+    def end(self) -> list[Output]:
+        """Return the outputs of a handler that has returned."""
+        self._has_ended = True
+        return self.outputs
 
     def _own_id(self) -> Known:
         known = self._id
@@ -146,7 +155,7 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     """
     own = message.with_body(own_copy(message.body))
     context = Context(own)
-    return handler(own_copy(state), own, context), context.outputs
+    return handler(own_copy(state), own, context), context.end()
 
 
 def fingerprint(outputs: Sequence[Output]) -> bytes:

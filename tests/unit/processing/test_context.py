@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid import MessageId
-from msgid.processing import Context, Message
+from msgid.processing import Context, MemoryStore, Message, Processor
 from msgid.processing._json import canonical, dumps, loads, own_copy, plain
 from msgid.processing.context import Output, fingerprint, run
 from msgid.processing.errors import MissingTime
@@ -264,3 +264,13 @@ def test_fingerprint_tells_outputs_apart():
     assert len({fingerprint(outputs) for outputs in others}) == len(others)
     assert fingerprint([first]) == fingerprint([first._replace(body={"b": b"x", "a": 1})])
     assert all(len(fingerprint(outputs)) == 16 for outputs in others)
+
+
+def test_an_output_after_the_handler_has_returned_is_an_error():
+    """A thread or a timer that publishes later would lose its output."""
+    contexts, published = [], []
+    processor = Processor(MemoryStore(), lambda *call: contexts.append(call[2]), published.extend, name="late")
+    assert processor.handle(Message("orders-1", "key", None)).kind == "new"
+    with pytest.raises(RuntimeError, match="publish was called after the handler of 'orders-1' had returned"):
+        contexts[0].publish("late")
+    assert published == []
