@@ -57,4 +57,4 @@ def test_guide_to_workers(kafka_of_its_own, monkeypatch, tmp_path):
     """Batches, transactions and workers, whose groups no other consumer has joined."""
     pytest.importorskip("aiokafka")
     monkeypatch.chdir(tmp_path)
-    assert pages.run("consume-workers.md", kafka_of_its_own.address, {}) == 2
+    assert pages.run("consume-workers.md", kafka_of_its_own.address, {}) == 1
