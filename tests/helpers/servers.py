@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,21 +15,26 @@ import pytest
 
 
 class PostgresServer:
-    """A PostgreSQL server on a socket in a folder of its own; the test is skipped if PostgreSQL is not installed."""
+    """A PostgreSQL server in a folder of its own; the test is skipped if PostgreSQL is not installed.
 
-    def __init__(self):
+    Args:
+        port: A port on the loopback interface; without one, the server listens on a socket in its folder.
+    """
+
+    def __init__(self, port=None):
         places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
         initdb = shutil.which("initdb") or next((str(place / "initdb") for place in places), None)
         if initdb is None or sys.platform == "win32":
             pytest.skip("no PostgreSQL server is installed")
         # Not in pytest's folders: another user cannot read them, and the path of a socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
-        self.binaries, self.data = Path(initdb).resolve().parent, self.folder / "data"
+        self.binaries, self.data, self.port = Path(initdb).resolve().parent, self.folder / "data", port
         self.as_user = []
         if os.geteuid() == 0:  # the server does not run as root
             self.as_user = ["runuser", "-u", "postgres", "--"]
             shutil.chown(self.folder, "postgres")
-        self.address = f"host={self.folder} user=msgid dbname=postgres"
+        self.address = f"host={self.folder if port is None else '127.0.0.1'} user=msgid dbname=postgres"
+        self.address += "" if port is None else f" port={port}"
 
     def call(self, program, *arguments):
         command = [*self.as_user, str(self.binaries / program), *arguments]
@@ -45,7 +51,8 @@ class PostgresServer:
             pytest.skip(f"PostgreSQL cannot be started: {getattr(error, 'stderr', error)}")
 
     def start(self):
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off"
+        listens = "''" if self.port is None else f"127.0.0.1 -c port={self.port}"
+        options = f"-c listen_addresses={listens} -c unix_socket_directories={self.folder} -c fsync=off"
         self.control("-o", options, "-l", str(self.folder / "log"), "start")
 
     def remove(self):
@@ -64,6 +71,26 @@ def running_postgres():
         yield server.address
     finally:
         server.remove()
+
+
+@contextmanager
+def running_pair():
+    """Start a PostgreSQL server and a standby that streams from it; return both."""
+    with socket.socket() as first, socket.socket() as second:
+        for one in (first, second):
+            one.bind(("127.0.0.1", 0))
+        servers = [PostgresServer(one.getsockname()[1]) for one in (first, second)]
+    primary, standby = servers
+    primary.create()
+    try:
+        primary.start()
+        copy = ["-R", "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-p", str(primary.port), "-U", "msgid"]
+        standby.call("pg_basebackup", "-D", str(standby.data), *copy)
+        standby.start()
+        yield primary, standby
+    finally:
+        for server in servers:
+            server.remove()
 
 
 @contextmanager

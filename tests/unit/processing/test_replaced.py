@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from helpers.servers import running_pool
+from helpers.servers import running_pair, running_pool
 
 from msgid.processing import InvalidStore, MemoryStore, Message, PostgresStore, Processor, SqliteStore
 
@@ -157,6 +157,76 @@ def test_server_that_becomes_read_only_is_waited_for(schema):
                 handled(PostgresStore(schema, timeout=0), "d")
         finally:
             set_read_only("off")
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("old", ["read-only", "stopped"])
+def test_switchover_to_another_server_loses_and_doubles_nothing(old):
+    """The old primary takes no writes or stops, and its standby is promoted, while two workers handle messages."""
+    psycopg = pytest.importorskip("psycopg")
+    with running_pair() as (primary, standby):
+        address = f"host=127.0.0.1,127.0.0.1 port={primary.port},{standby.port} user=msgid dbname=postgres"
+        address += " target_session_attrs=read-write"
+        stores = [PostgresStore(address, timeout=60) for _ in range(2)]
+        done, failed, is_over = [[], []], [], threading.Event()
+
+        def work(worker):
+            store, number = stores[worker], 0
+            try:
+                while not is_over.is_set():
+                    handled(store, f"{worker}-{number}", key=f"key {number % 2}")
+                    done[worker].append(f"{worker}-{number}")
+                    number += 1
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(worker,)) for worker in range(2)]
+        for thread in threads:
+            thread.start()
+
+        def wait_for_more():
+            before, end = [len(ids) for ids in done], time.monotonic() + 60
+            while not failed and any(len(ids) < count + 20 for ids, count in zip(done, before, strict=True)):
+                assert time.monotonic() < end, "the workers do not go on"
+                time.sleep(0.01)
+
+        try:
+            wait_for_more()
+            if old == "stopped":
+                primary.control("-m", "fast", "stop")
+            else:
+                switch_to_read_only(psycopg, primary, standby)
+            standby.control("promote")
+            wait_for_more()
+        finally:
+            is_over.set()
+            for thread in threads:
+                thread.join()
+        assert not failed
+        with psycopg.connect(standby.address) as connection:
+            ids = [id for (id,) in connection.execute("SELECT id FROM msgid_entries").fetchall()]
+        assert sorted(ids) == sorted(id for worker in done for id in worker)
+        assert [outcome.kind for outcome in handled(stores[0], "0-0", "0-2", key="key 0")] == ["duplicate"] * 2
+        versions = [version.version for version in stores[1].history("key 0")]
+        assert versions == list(range(1, len(versions) + 1))
+        for store in stores:
+            store.close()
+
+
+def switch_to_read_only(psycopg, primary, standby):
+    """Let a primary take no more transactions that write, and wait until its standby has all of its entries."""
+    with (
+        psycopg.connect(primary.address, autocommit=True) as old,
+        psycopg.connect(standby.address, autocommit=True) as new,
+    ):
+        old.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+        old.execute("SELECT pg_reload_conf()")
+        at, end = None, time.monotonic() + 60
+        while at != (at := old.execute("SELECT pg_current_wal_lsn()::text").fetchone()[0]):
+            time.sleep(0.3)
+        while not new.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", (at,)).fetchone()[0]:
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def test_store_behind_a_pool_in_transaction_mode_handles_each_message_once(schema):
