@@ -243,7 +243,7 @@ class ClientUniqueId(_V0):
             timezone: Time zone of the client, as a tzinfo or as a name of the IANA database.
 
         Returns:
-            An aware UTC datetime in milliseconds, in a month of which `elapsed_ms` is a part. If several months have
+            An aware UTC datetime in milliseconds, in a month that is longer than `elapsed_ms`. If several months have
             such a time, it is the nearest one to ``near`` that is at most a day after it.
 
         Raises:

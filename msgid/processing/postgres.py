@@ -160,7 +160,7 @@ class PostgresStore(SqlStore):
         return [append.key in won for append in appends]
 
     def close(self) -> None:
-        """Close the idle connections; the next use opens new ones. It has no effect in a forked child."""
+        """Close the idle connections; the next use opens new ones. It does nothing in a forked child."""
         if os.getpid() != self._process:
             return
         with self._lock:

@@ -148,7 +148,7 @@ class SqliteStore(SqlStore):
         return self._transact(work, writes=True)
 
     def close(self) -> None:
-        """Close the connection; the next use opens it again. It has no effect in a forked child."""
+        """Close the connection; the next use opens it again. It does nothing in a forked child."""
         if os.getpid() == self._process:
             with self._lock:
                 _close(self._held)

@@ -100,7 +100,7 @@ def _segment(root: str, inside: str, size: int) -> Segment:
 
 
 def closed_segments(path: str, read: Mapping[str, int]) -> list[Segment]:
-    """Return the segments that a later one of their folder follows: a server does not write them any more.
+    """Return the segments that a later one of their folder follows: a server writes to the last one alone.
 
     Args:
         path: The path or URL of a folder.

@@ -97,7 +97,7 @@ class Definition(NamedTuple):
         name: Name of the function.
         parameters: Names and types, as in SQL.
         body: An SQL expression of the parameters.
-        comment: What ``DESCRIBE FUNCTION`` shows.
+        comment: The text that ``DESCRIBE FUNCTION`` shows.
         returns: Type of the result, which Spark finds in the body too.
         deterministic: Whether the same arguments always give the same result. Spark finds that in the body too.
     """

@@ -63,7 +63,7 @@ class MessageFormatTests:
             assert one == other, f"{one} is not {other}"
 
     def test_a_malformed_row_is_a_row_with_its_reason_and_bytes(self, spark: SparkSession) -> None:
-        """It is poisoned, has no ID, and does not change the rows beside it."""
+        """It is poisoned, its ID is NULL, and it does not change the rows beside it."""
         assert self.malformed, "give malformed rows"
         good = [row for row, _ in self.good]
         rows = self._table(spark, [*good, *(row for row, _ in self.malformed)]).collect()

@@ -280,7 +280,7 @@ class LogReader:
         """Hold so many bytes if the log has them."""
         while len(self._held) < wanted and not self._ended:
             before, size = len(self._held), wanted - len(self._held)
-            # Without a name for what is read, a long record is in memory once.
+            # The bytes that are read get no name, so a long record is in memory once.
             self._held += self._file.read(size if self._left is None else min(size, self._left))
             more = len(self._held) - before
             self._left = None if self._left is None else self._left - more

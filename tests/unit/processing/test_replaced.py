@@ -1,4 +1,4 @@
-"""What stands behind a store is replaced: a pool, a switchover, a deleted file, a copy; or a signal ends a call."""
+"""The place of a store is replaced: a pool, a switchover, a deleted file, a copy; or a signal ends a call."""
 
 import shutil
 import signal
@@ -27,7 +27,7 @@ def handled(store, *ids, key="key"):
 
 
 class Interrupted(Exception):
-    """What a signal handler raises, such as the soft time limit of a worker."""
+    """The error of a signal handler, such as the soft time limit of a worker."""
 
 
 def test_exception_of_a_signal_handler_at_any_line_of_memory_store_loses_nothing():
@@ -77,7 +77,7 @@ def test_file_of_an_open_store_that_is_deleted_or_replaced_is_refused(tmp_path, 
 
 
 def test_file_that_was_copied_without_its_log_is_refused(tmp_path):
-    """The copy has no entries, and is not taken for a new store."""
+    """The copy is without entries, and is not taken for a new store."""
     path, copy = tmp_path / "states.db", tmp_path / "copy.db"
     store = SqliteStore(path)
     handled(store, "a", "b")
