@@ -124,9 +124,8 @@ class SqlStore:
 
         def work(connection: Any) -> list[Version]:
             found = []
-            for number, name, newest, packed in connection.execute(self._sql(_HEADS), (key,)).fetchall():
-                if handler not in (None, name):
-                    continue
+            asked, values = (_HEADS, (key,)) if handler is None else (f"{_HEADS} WHERE n.name = ?", (key, handler))
+            for number, name, newest, packed in connection.execute(self._sql(asked), values).fetchall():
                 entries = connection.execute(self._sql(_ENTRIES), (number, key)).fetchall()
                 kept = [
                     Kept(version, id, at, stored_at, unpack(state)) for version, id, at, stored_at, state in entries
