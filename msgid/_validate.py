@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 # --- quoting -----------------------------------------------------------------------------------------------------
 
@@ -121,9 +121,8 @@ def integer_of_text(text: str) -> int | None:
     return number if in_range(number, INT64_MIN, INT64_MAX) else None
 
 
-def one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+def one_of(name: str, value: object, allowed: Collection[object]) -> None:
     """Raise ValueError with the name of a value that is not one of those that are allowed."""
-    allowed = tuple(allowed)
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {quote(value)}")
 

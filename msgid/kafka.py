@@ -16,7 +16,7 @@ from msgid import layout
 from msgid._known_tables import Columns, KnownTable
 from msgid._message import Message, key_text
 from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
-from msgid._validate import INT32_MAX, in_range, quote
+from msgid._validate import INT32_MAX, in_range, one_of, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
@@ -241,8 +241,7 @@ class Record:
 
 
 def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:
-    if header_type not in get_args(HeaderType):
-        raise ValueError(f"header_type must be one of {', '.join(get_args(HeaderType))}, got {quote(header_type)}")
+    one_of("header_type", header_type, get_args(HeaderType))
     if header_type == "uuid" and held is not None and len(held) == UUID_LENGTH:
         return str(UUID(bytes=held))
     return header_identity(held)

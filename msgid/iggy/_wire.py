@@ -77,7 +77,7 @@ def name_of(layout: str, *, auto: bool = False) -> str:
         layout: A name.
         auto: Whether ``auto`` is allowed.
     """
-    one_of("layout", layout, [AUTO, *LAYOUTS] if auto else LAYOUTS)
+    one_of("layout", layout, [AUTO, *LAYOUTS] if auto else [*LAYOUTS])
     return layout
 
 

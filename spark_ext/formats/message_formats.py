@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, get_args
 
 from msgid import _known_tables as known_tables
+from msgid._validate import one_of
 from msgid.messages import Encoding
 from spark_ext._registry import Registry
 
@@ -45,8 +46,8 @@ class FormatOption(NamedTuple):
     def checked(self, value: Any) -> Any:
         """Return a value that was passed, or the default for None; ValueError if it is not one of the choices."""
         value = self.default if value is None and not self.nullable else value
-        if self.choices and value not in self.choices:
-            raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}, got {value!r}")
+        if self.choices:
+            one_of(self.name, value, self.choices)
         return value
 
 
