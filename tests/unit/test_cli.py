@@ -18,6 +18,7 @@ import msgid
 from msgid import iggy
 from msgid._validate import to_install
 from msgid.processing import Message, Processor, SqliteStore
+from msgid.retention.cleaner import OsFiles
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -205,7 +206,7 @@ def test_clean_of_odd_times_and_names_reports_what_was_removed(tmp_path):
 def test_clean_that_cannot_remove_a_segment_fails(tmp_path, monkeypatch):
     """A job that calls the command learns of segments that stay."""
     policy = expired_segment(tmp_path)
-    monkeypatch.setattr(os, "unlink", lambda path: os.listdir(f"{path}/none"))
+    monkeypatch.setattr(OsFiles, "remove", lambda _, path: os.listdir(f"{path}/none"))
     status, printed = run("clean", tmp_path, "--policy", policy, "--apply")
     assert (status, len(list(tmp_path.glob("*.log")))) == (1, 2)
     assert "Error: not all expired segments could be removed: the table has the reasons" in printed

@@ -12,30 +12,52 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system calls are those of Linux")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+of_linux = pytest.mark.skipif(sys.platform != "linux", reason="the system calls are those of Linux")
 
 CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 TOOLS = f"""
-import ctypes, json, os, signal, sys
-libc = ctypes.PyDLL(None, use_errno=True)
+import ctypes, itertools, json, os, signal, sys, threading, time
+NOON = 1_700_000_000
 signal.alarm(60)
-def copy(work):
-    "Call work() in a copy of this process and return its result."
-    receive, send = os.pipe()
-    child = libc.syscall({CLONE}, signal.SIGCHLD, 0, 0, 0, 0)
+libc = ctypes.PyDLL(None, use_errno=True)
+KINDS = dict(python=os.fork, c=libc.fork)
+if sys.platform == "linux":
+    KINDS["call"] = lambda: libc.syscall({CLONE}, signal.SIGCHLD, 0, 0, 0, 0)
+def start(kind):
+    "Fork as os.fork does, as C code does, without the hooks of Python, or by a system call, without those of C."
+    child = KINDS[kind]()
     if child == 0:
-        try:
-            os.write(send, json.dumps(work()).encode())
-        finally:
-            os._exit(0)
-    os.close(send)
-    with os.fdopen(receive, "rb") as file:
+        signal.alarm(20)  # ends a child that waits for ever
+    return child
+def report(child, pipe, result):
+    if child == 0:
+        with os.fdopen(pipe[1], "w") as file:
+            json.dump(result, file)
+        os._exit(0)
+def answer(child, pipe):
+    os.close(pipe[1])
+    with os.fdopen(pipe[0]) as file:
         result = json.load(file)
     os.waitpid(child, 0)
     return result
+def copy(work, kind="call"):
+    "Call work() in a copy of this process and return its result."
+    pipe = os.pipe()
+    child = start(kind)
+    try:
+        report(child, pipe, child or work())
+    finally:
+        child or os._exit(1)
+    return answer(child, pipe)
 def distinct(*lists):
     flat = [text for one in lists for text in one]
     assert len(set(flat)) == len(flat), f"{{len(flat) - len(set(flat))}} IDs are equal"
+def check(child, parent):
+    distinct(child, parent)
+    assert list(child) == sorted(child) and list(parent) == sorted(parent)
+    pids = [{{msgid.parse(text).pid for text in made}} for made in (child, parent)]
+    assert len(pids[1]) == 1 and pids[0].isdisjoint(pids[1]), "the child has its parent's pid"
 """
 MADVISE = "int madvise(void *a, unsigned long n, int advice) { return 0; }"
 """A kernel that accepts every advice and follows none, as old emulators do."""
@@ -45,8 +67,8 @@ MADVISE = "int madvise(void *a, unsigned long n, int advice) { return 0; }"
 def blind(tmp_path_factory):
     """Return the environment in which no memory is cleared at a fork."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("no C compiler, or no such system call")
     folder = tmp_path_factory.mktemp("blind")
     (folder / "madvise.c").write_text(MADVISE)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "madvise.so", folder / "madvise.c"], check=True)
@@ -57,26 +79,122 @@ def blind(tmp_path_factory):
 def run(program, *before, **environment):
     """Run a program in a process of its own and return what it prints."""
     command = [*before, sys.executable, "-W", "ignore", "-c", TOOLS + program]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_children_by_a_raw_system_call_make_ids_of_their_own(msgid):
-    """The page that Linux clears shows the fork, before and after the first ID, and to every generator."""
-    run("""
+CARD = """
+from msgid.ids import node
+node._list_cards = lambda: node.Cards("interface", (node.Interface("eth0", "00:16:3e:01:02:03", True),))
 import msgid
-generators = [msgid, msgid.Generator(), msgid.Generator(node="random"), msgid.Generator(node=1, pid=7, sequence=0)]
+"""
+FLEET = (
+    CARD
+    + """
+import random
+from msgid.ids import generator
+first, real = os.getpid(), os.getpid
+# All processes look alike: they have one card and equal clocks, begin at number 0, and their pids end in equal bits.
+os.getpid = lambda: 1 if IN_CONTAINER or real() == first else 1 | real() << 16
+namespace = 4026532201 if IN_CONTAINER else node._FIRST_PID_NAMESPACE
+node._this_process = lambda is_default: node.Process(os.getpid(), namespace, is_default, True, node._is_copy)
+generator._random_start = lambda: 0
+now, chance = [NOON], random.Random()
+generators = [msgid, *(msgid.Generator(node=named, clock=lambda: now[0]) for named in (None, "random"))]
+
+def live(depth):
+    "Return the IDs of a process and of its children, between forks, steps of the clock and restored snapshots."
+    made = []
+    for step in chance.choices(("ids", "clock", "restore", "fork"), k=5):
+        if step == "ids":
+            for g in generators:
+                made += [g.generate_hex(), str(g.generate()), *g.generate_batch(chance.choice((0, 300))).hex()]
+        elif step == "clock":
+            now[0] += chance.choice((-1, 1)) * 10 ** chance.randrange(7)
+        elif step == "restore":
+            msgid.reseed()
+        elif depth:
+            made += copy(lambda: live(depth - 1), chance.choice(list(KINDS)))
+    return made
+
+everything = []
+for seed in range(40):
+    chance.seed(seed)
+    everything.append(live(3) if seed % 2 else copy(lambda: live(3), "python"))
+distinct(*everything)
+print(len(everything), sum(map(len, everything)) > 10_000)
+"""
+)
+
+
+@of_linux
+@pytest.mark.parametrize("is_in_container", [False, True])
+def test_random_fleets_of_look_alike_processes_make_no_id_twice(msgid, is_in_container):
+    """Processes that are started, forked and restored, whose clocks go back; each life has a node of its own."""
+    assert run(FLEET.replace("IN_CONTAINER", str(is_in_container)), MSGID_NODE="") == "40 True\n"
+
+
+MOMENTS = {
+    # As a signal handler does that forks while generate() reads the clock. The child mints in the handler, or after it.
+    "while the clock is read": """
+for in_handler, method in itertools.product((False, True), ("generate_hex", "generate", "generate_batch")):
+    armed, pipe, inner, child = [], os.pipe(), [], []
+    def clock():
+        if armed:
+            armed.clear()
+            child.append(start(kind))
+            if child[0] == 0 and in_handler:
+                inner.extend(generator.generate_hex() for _ in range(10))
+        return NOON
+    generator = msgid.Generator(clock=clock)
+    def mint():
+        made = getattr(generator, method)(*([300] if method == "generate_batch" else []))
+        return made.hex() if method == "generate_batch" else [str(made)]
+    before = [generator.generate_hex() for _ in range(10)]
+    armed.append(True)
+    made = mint() + [text for _ in range(300) for text in mint()]
+    report(child[0], pipe, inner + made)
+    check(answer(child[0], pipe), before + made)
+""",
+    "while threads make ids": """
+generator, stop = msgid.Generator(), threading.Event()
 def work():
-    return [g.generate_hex() for g in generators] + [str(g.generate()) for g in generators] + [
-        text for g in generators for text in g.generate_batch(300).hex()]
-children = [copy(work) for _ in range(3)]  # before the first ID of the parent
-children += [copy(lambda: copy(work))]
-own = work()
-children += [copy(work) for _ in range(3)] + [copy(lambda: copy(work))]
-distinct(own, work(), *children)
-assert {msgid.parse(text).pid for text in children[0]}.isdisjoint(msgid.parse(text).pid for text in own)
-""")
+    while not stop.is_set():
+        generator.generate_batch(1)
+        generator.generate_hex()
+threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(30):
+    made = lambda: [generator.generate_hex() for _ in range(300)]
+    check(copy(made, kind), made())
+stop.set()
+""",
+    "during the first id of another thread": """
+for delay in (0, 0.001, 0.003, 0.006, 0.01, 0.015):
+    def work():
+        threading.Thread(target=msgid.generate, daemon=True).start()
+        time.sleep(delay)
+        made = lambda: [msgid.generate_hex() for _ in range(300)]
+        check(copy(made, kind), made())
+    copy(work, "python")
+""",
+}
+
+
+# Python itself does not survive a fork by C code while other threads wait for the interpreter's lock.
+@pytest.mark.parametrize(
+    ("moment", "kind"),
+    [
+        (moment, kind)
+        for moment in MOMENTS
+        for kind in ("python", "c", *["call"] * (sys.platform == "linux"))
+        if kind == "python" or "thread" not in moment
+    ],
+)
+def test_fork_at_any_moment_repeats_no_id_and_never_waits(msgid, moment, kind):
+    run(f"import msgid; kind = {kind!r}\n{MOMENTS[moment]}")
 
 
 def test_children_of_an_emulator_that_clears_no_page_make_ids_of_their_own(msgid, blind):
@@ -87,15 +205,7 @@ import msgid
 generators = [msgid, msgid.Generator(), msgid.Generator(node=1, pid=7, sequence=0)]
 def work():
     return [g.generate_hex() for g in generators for _ in range(300)]
-def forked(fork):
-    receive, send = os.pipe()
-    if fork() == 0:
-        os.write(send, "\\n".join(work()).encode())
-        os._exit(0)
-    os.close(send)
-    with os.fdopen(receive) as file:
-        return file.read().split("\\n")
-distinct(work(), *(forked(fork) for fork in (os.fork, libc.fork, os.fork)), work())
+distinct(work(), *(copy(work, kind) for kind in ("python", "c", "python")), work())
 if msgid.backend == "python":
     distinct(work(), copy(work), copy(work))
 """,
@@ -194,6 +304,7 @@ distinct([g.generate_hex() for g in generators])
 """)
 
 
+@of_linux
 def test_child_that_shares_the_memory_of_its_parent_repeats_nothing(msgid):
     """A child as of vfork counts on in the memory of its parent, which waits for it."""
     run("""
@@ -215,13 +326,7 @@ distinct(made, inner, [g.generate_hex() for g in generators for _ in range(300)]
 """)
 
 
-CARD = """
-from msgid.ids import node
-node._list_cards = lambda: node.Cards("interface", (node.Interface("eth0", "00:16:3e:01:02:03", True),))
-import msgid
-"""
-
-
+@of_linux
 def test_pid_namespaces_with_one_card_have_random_nodes(msgid):
     """Two containers with one MAC address and pid 1 do not use the address, unless MSGID_NODE=mac says so."""
     unshare = ["unshare", "--pid", "--fork"]
@@ -258,11 +363,18 @@ try:
 except ImportError:
     import _xxsubinterpreters as interpreters
     execute = interpreters.run_string
-failed = execute(interpreters.create(), '''
+for _ in range(3):
+    interpreter = interpreters.create()
+    failed = execute(interpreter, '''
 import msgid
 assert msgid.explain_node().reason == "random bits: the process can have several generators", msgid.explain_node()
+generator = msgid.Generator(node=1)
+assert len({*generator.generate_batch(1000), *(msgid.generate() for _ in range(1000))}) == 2000
+assert not msgid.is_valid("x")
 ''')
-assert not failed, failed
+    assert not failed, failed
+    interpreters.destroy(interpreter)
+print(msgid.generate() < msgid.generate())
 """,
         MSGID_NODE="",
     )

@@ -1,4 +1,4 @@
-"""The compiled core and the reference: the selection, equal results, and no leaks or crashes in C."""
+"""The compiled core and the reference: the selection, and no leaks or crashes in C."""
 
 import gc
 import os
@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tracemalloc
 from pathlib import Path
 
 import psutil
@@ -15,7 +14,6 @@ import pytest
 import msgid
 from msgid import MessageId
 from msgid.ids import _native
-from msgid.ids._sequence import Run
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 native = _native.native
@@ -95,33 +93,12 @@ BAD_CALLS = {
 
 
 @compiled_only
-def test_inner_functions_with_bad_arguments_raise_and_keep_no_memory():
-    """Internal functions raise errors for invalid arguments, and thousands of such calls do not leak memory."""
-
-    def call_often(function, arguments):
-        for _ in range(2_000):
-            try:
-                function(*arguments)
-            except Exception:
-                continue
-
-    calls = [(getattr(native, name), arguments) for name, many in BAD_CALLS.items() for arguments in many]
-    for function, arguments in calls:
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_inner_function_with_bad_arguments_raises(name):
+    """C checks what Python passes to it: a wrong value never ends the process."""
+    for arguments in BAD_CALLS[name]:
         with pytest.raises((TypeError, ValueError, BufferError, MemoryError)):
-            function(*arguments)
-        call_often(function, arguments)  # the interpreter's own caches fill
-    gc.collect()  # the finalizers of what earlier tests left run now
-    gc.disable()
-    tracemalloc.start()
-    try:
-        for function, arguments in calls:
-            before = tracemalloc.get_traced_memory()[0]
-            call_often(function, arguments)
-            grown = tracemalloc.get_traced_memory()[0] - before
-            assert grown < 20_000, (function, arguments)
-    finally:
-        tracemalloc.stop()
-        gc.enable()
+            getattr(native, name)(*arguments)
 
 
 @pytest.mark.details
@@ -169,44 +146,12 @@ def test_value_of_the_core_made_empty_or_extended_raises_type_error():
         MessageId._of("text")
     with pytest.raises(TypeError):
         MessageId._of(bytes(30))
-
-
-@compiled_only
-def test_generator_without_init_raises_type_error():
     unfinished = msgid.Generator.__new__(msgid.Generator)
     for call in (unfinished.generate, unfinished.generate_hex, lambda: unfinished._reserve(1)):
         with pytest.raises(TypeError, match="not initialised"):
             call()
     with pytest.raises(TypeError):
         unfinished._begin(int, None, None)
-
-
-@compiled_only
-@pytest.mark.parametrize(
-    ("start", "error"),
-    [
-        (None, TypeError),
-        ((bytes(9), 0), TypeError),
-        ((bytes(8), 0, None), TypeError),
-        ((bytes(9), 2**32 + 1, None), TypeError),  # above the maximum of a sequence
-        (("text", 0, None), TypeError),
-        (OSError("none"), OSError),
-    ],
-)
-def test_start_of_a_generator_is_checked_in_c(start, error):
-    """The core accepts nine bytes, a sequence number and an object; an error of the Python class reaches the caller."""
-
-    class Broken(native.Minter):
-        def _start(self, why):
-            if isinstance(start, Exception):
-                raise start
-            return start
-
-    broken = Broken()
-    broken._begin(MessageId, Run, None)
-    for call in (broken.generate, broken.generate_hex, lambda: broken._reserve(1), broken._explain):
-        with pytest.raises(error):
-            call()
 
 
 @pytest.mark.details
@@ -240,31 +185,3 @@ print("alive")
 """
     result = run(program)
     assert (result.stdout, result.returncode) == ("alive\n", 0), result.stderr
-
-
-def test_subinterpreters_that_mint_have_their_own_generators():
-    program = """
-import sys, msgid
-try:
-    import _interpreters as interpreters
-    execute = interpreters.exec
-except ImportError:
-    import _xxsubinterpreters as interpreters
-    execute = interpreters.run_string
-WORK = '''
-import gc, msgid
-generator = msgid.Generator(node=1)
-assert len({generator.generate() for _ in range(1000)}) == 1000
-assert msgid.parse(generator.generate_hex()).node == 1
-assert not msgid.is_valid("x")
-gc.collect()
-'''
-for _ in range(3):
-    interpreter = interpreters.create()
-    failed = execute(interpreter, WORK)
-    assert not failed, failed
-    interpreters.destroy(interpreter)
-print(msgid.generate() < msgid.generate())
-"""
-    result = run(program)
-    assert (result.stdout, result.returncode) == ("True\n", 0), result.stderr

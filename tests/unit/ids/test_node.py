@@ -253,34 +253,6 @@ print(status)
     assert result.stdout == "0\n", result.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_child_with_a_larger_pid_decides_anew():
-    """The node is that of a process: a child whose pid does not fit 16 bits has random bits, without a lookup."""
-    program = """
-import os
-import msgid
-from msgid.ids import node
-
-pid, lookups = 65_535, []
-os.getpid = lambda: pid
-node._this_process = lambda is_default, make=node._this_process: make(is_default)._replace(pid_namespace=None)
-card = node.Interface("eth0", "00:16:3e:01:02:03", True)
-node._list_cards = lambda: lookups.append(1) or node.Cards("interface", (card,))
-assert msgid.generate().origin == "mac"
-child = os.fork()
-if child == 0:
-    pid = 65_536
-    first = msgid.generate()
-    if os.fork() == 0:
-        second = msgid.generate()
-        os._exit(second.origin != "random" or second.node == first.node or lookups != [1])
-    os._exit(os.waitstatus_to_exitcode(os.wait()[1]) or first.origin != "random")
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), msgid.generate().origin)
-"""
-    result = run(program, MSGID_NODE="")
-    assert result.stdout == "0 mac\n", result.stderr
-
-
 def test_generator_with_a_node_loads_neither_psutil_nor_getmac():
     """The libraries are needed only to look up a node: not for an argument and not for MSGID_NODE."""
     program = "import sys, msgid; {}; print({{'psutil', 'getmac'}} & set(sys.modules))"

@@ -1,8 +1,10 @@
 """The minter in pure Python."""
 
+import mmap
 import os
 import sys
 import threading
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -33,10 +35,10 @@ def test_minter_without_an_interpreter_lock_takes_its_own_lock():
         thread.start()
         thread.join()
 
-    with mock.patch.object(sys, "_is_gil_enabled", return_value=False, create=True):
+    with mock.patch.object(_pure_minter, "sys", SimpleNamespace(_is_gil_enabled=lambda: False)):
         _pure_minter._exclusive(method)(pure_minter())
     assert held == [True, False]  # re-entrant for its own thread, closed to others
-    with mock.patch.object(sys, "_is_gil_enabled", return_value=True, create=True):
+    with mock.patch.object(_pure_minter, "sys", SimpleNamespace(_is_gil_enabled=lambda: True)):
         assert _pure_minter._exclusive(method) is method
 
 
@@ -50,12 +52,12 @@ def test_minter_without_an_interpreter_lock_takes_its_own_lock():
 )
 def test_process_without_pages_that_a_fork_clears_is_known_by_its_pid(page):
     """Where the advice is missing, or accepted and not followed, the pid is compared; Linux needs no such look."""
-    with mock.patch.object(_pure_minter.mmap, "mmap", page):
+    with mock.patch.object(_pure_minter, "mmap", SimpleNamespace(**{**vars(mmap), "mmap": page})):
         life = _pure_minter._wiped_on_fork()
     assert life[0] == 0
     life[0] = 7
     assert life[0] == 7
-    with mock.patch.object(os, "getpid", return_value=os.getpid() + 1):
+    with mock.patch.object(_pure_minter, "os", SimpleNamespace(getpid=lambda: os.getpid() + 1)):
         assert life[0] == 0
     if sys.platform == "linux":
         assert isinstance(_pure_minter._wiped_on_fork(), memoryview)

@@ -51,15 +51,6 @@ def test_clock_that_goes_forward_is_followed(first, clock):
         assert run.second == latest
 
 
-def test_sequence_that_wraps_within_a_second_takes_the_next():
-    """After sequence 2**32 - 1 come sequence 0 and a second after the clock's, so that no ID repeats."""
-    runs, state = _sequence.reserve(State(second=5, sequence=2**32 - 2), 5, 4)
-    assert runs == (_sequence.Run(5, range(2**32 - 2, 2**32)), _sequence.Run(6, range(2)))
-    # The clock has not advanced, so the later second is kept.
-    (run,), _ = _sequence.reserve(state, 5, 1)
-    assert run == _sequence.Run(6, range(2, 3))
-
-
 @given(seconds, st.integers(0, 2**32), seconds)
 def test_block_of_numbers_ends_where_the_last_byte_would_turn(second, sequence, now):
     """The IDs of a block differ only in their last byte, and reserving a block reserves its IDs."""

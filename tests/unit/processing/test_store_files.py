@@ -174,6 +174,7 @@ def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema):
 def test_file_that_cannot_be_opened_is_one_error(tmp_path, monkeypatch):
     """Python prints nothing more when it frees the connection that was never made."""
     printed = []
+    gc.collect()  # what earlier tests left prints its errors now
     monkeypatch.setattr(sys, "unraisablehook", printed.append)
     for path, why in (("missing/states.db", "the folder .*missing is missing"), (".", "unable to open database file")):
         with pytest.raises(sqlite3.OperationalError, match=f"cannot open .*: {why}$"):

@@ -141,7 +141,7 @@ def test_register_whose_save_fails_changes_nothing(path, monkeypatch, call):
         raise OSError("disk full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(registry_file.os, call, fails)
+        patched.setattr(registry_file, "os", SimpleNamespace(**{**vars(os), call: fails}))
         for change in (lambda: registry.register("a", "true"), lambda: registry.set_compatibility("a", "full")):
             with pytest.raises(OSError, match="disk full"):
                 change()
@@ -178,7 +178,7 @@ def test_registry_of_a_process_that_was_forked_is_not_changed_by_the_child(path,
     registry = SchemaRegistry(path)
     registry.register("s", "{}")
     copy = pickle.dumps(registry)
-    monkeypatch.setattr(registry_file.os, "getpid", lambda: -1)
+    monkeypatch.setattr(registry_file, "os", SimpleNamespace(**{**vars(os), "getpid": lambda: -1}))
     for change in (lambda: registry.register("s", "true"), lambda: registry.set_compatibility("s", "full")):
         with pytest.raises(RuntimeError, match="cannot change a SchemaRegistry after a fork"):
             change()
