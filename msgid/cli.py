@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import sqlite3
 import sys
 from datetime import datetime, timedelta, timezone
@@ -36,7 +37,7 @@ AUDIT_FAILED = 3
 
 
 class Commands(click.Group):
-    """Commands that end with one line if the system cannot write their output."""
+    """Commands that end with one line if an input is refused, or the system cannot write their output."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and write the rest of its output."""
@@ -45,6 +46,10 @@ class Commands(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except click.UsageError:
+            raise
+        except (click.ClickException, FileNotFoundError, ImportError, ValueError) as error:
+            raise click.ClickException(self._with_options(ctx, str(error))) from None
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # Click ends the command without a message
@@ -53,6 +58,12 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.ClickException(str(error)) from None
         return result
+
+    def _with_options(self, ctx: click.Context, text: str) -> str:
+        """Return the text of an error with the options of the command in place of the arguments of Python."""
+        command = self.commands.get(ctx.invoked_subcommand or "", self)
+        options = {one.name: one.opts[-1] for one in command.params if isinstance(one, click.Option)}
+        return re.sub("`([a-z_]+)`", lambda argument: options.get(argument[1], argument[0]), text)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -88,14 +99,11 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
     Stop the server first: it keeps deleted files open. A segment is kept, with the reason, if the time of a message is
     missing, before the year 2000 or in the future.
     """
-    from msgid.retention import InvalidPolicy, RetentionPolicy
+    from msgid.retention import RetentionPolicy
     from msgid.retention.cleaner import Cleaner
 
-    try:
-        cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout, allow_gaps=allow_gaps)
-        report = cleaner.clean(apply=apply)
-    except (InvalidPolicy, OSError) as error:
-        raise click.ClickException(str(error)) from None
+    cleaner = Cleaner(folder, RetentionPolicy.load(policy), layout=layout, allow_gaps=allow_gaps)
+    report = cleaner.clean(apply=apply)
     table = Table()
     for name in ("segment", "messages to", "bytes", "latest", ""):
         table.add_column(name, overflow="fold")
@@ -351,20 +359,17 @@ def audit(
     named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
     if sent == file == "-":
         raise click.UsageError("only one of FILE and --sent can be standard input")
-    try:
-        from msgid.audit import audit_file, compare
-        from msgid.audit._files import read_file
+    from msgid.audit import audit_file, compare
+    from msgid.audit._files import read_file
 
-        if sent is None and digests is None:
-            if sent_column:
-                raise click.UsageError(SENT_COLUMN_ALONE)
-            found = audit_file(input_of(file), format=format, **named)
-        else:
-            table = read_file(file, format) if format else input_of(file)
-            left = None if sent is None else input_of(sent)
-            found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
-    except (ValueError, FileNotFoundError, ImportError) as error:
-        raise click.ClickException(str(error)) from None
+    if sent is None and digests is None:
+        if sent_column:
+            raise click.UsageError(SENT_COLUMN_ALONE)
+        found = audit_file(input_of(file), format=format, **named)
+    else:
+        table = read_file(file, format) if format else input_of(file)
+        left = None if sent is None else input_of(sent)
+        found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
     output.finish(found)
 
 
@@ -386,13 +391,10 @@ def doctor(given: tuple[str, ...], id: str | None, timestamp: str | None, as_jso
     """
     from msgid.audit import _doctor
 
-    try:
-        if all(map(library.is_valid, given)):
-            found = _doctor.doctor(given)
-        elif len(given) > 1:
-            raise click.UsageError("pass one FILE, or valid IDs")
-        else:
-            found = _doctor.doctor_file(input_of(given[0]), id, timestamp, format=format)
-    except (ValueError, FileNotFoundError, ImportError) as error:
-        raise click.ClickException(str(error)) from None
+    if all(map(library.is_valid, given)):
+        found = _doctor.doctor(given)
+    elif len(given) > 1:
+        raise click.UsageError("pass one FILE, or valid IDs")
+    else:
+        found = _doctor.doctor_file(input_of(given[0]), id, timestamp, format=format)
     click.echo(found.to_json() if as_json else found)

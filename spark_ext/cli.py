@@ -306,10 +306,7 @@ def audit(
     if sent is not None:
         named = compared_columns(named, sent_column)
     else:
-        try:
-            rules_in(named)
-        except ValueError as error:
-            raise click.ClickException(str(error)) from None
+        rules_in(named)
     with _one_line_errors(input):
         found = job.run(session(), input, sent, digests=digests, **job_options, **named)
     output.finish(found)

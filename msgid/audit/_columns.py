@@ -78,7 +78,7 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     for argument, name in columns.names.items():
         if name not in names:
             told = f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
-            raise ValueError(f"{told}: pass id, or offset and source" if argument == "id" else told)
+            raise ValueError(f"{told}: pass `id`, or `offset` and `source`" if argument == "id" else told)
         if list(names).count(name) > 1:
             raise ValueError(
                 f"`{argument.split()[0]}` must be one column of the table, got {quote(name)} several times"

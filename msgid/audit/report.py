@@ -81,6 +81,9 @@ _WRONG_COLUMN: Final = (
     "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be "
     "cut out first."
 )
+_APART: Final = (
+    "No message is on both sides. Sides that name their logs or IDs in two ways usually cause it, or the wrong file."
+)
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
 _VALUES: Final = {
@@ -250,7 +253,7 @@ class Report:
         return None
 
     def __str__(self) -> str:
-        wrong = [f"malformed_ids: {_WRONG_COLUMN}" for one in self.findings if one.meaning == _WRONG_COLUMN]
+        wrong = dict.fromkeys(f"{f.check}: {f.meaning}" for f in self.findings if f.meaning in (_WRONG_COLUMN, _APART))
         return "\n".join((*self.verdict, *wrong, *_laid_out(self.findings)))
 
     @property
@@ -264,7 +267,7 @@ class Report:
         """The summary, the ranges to read again, and the time up to which the table is complete, as lines."""
         until = self.complete_until
         complete = [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
-        return [self.summary, *_read_again(self), *complete]
+        return [self.summary, *_lost_in_short(self), *complete]
 
     @property
     def summary(self) -> str:
@@ -413,6 +416,11 @@ def comparison_report(
         not_checked=[NotChecked(*one) for one in not_checked.items()],
         differences=differences, sent=rows[0], complete_until=complete_until,
     )  # fmt: skip
+    lost, extra = (facts.totals.get(FAULTS[fault], (0, 0))[0] for fault in ("lost", "extra"))
+    if (lost, extra) == tuple(n - lacks for n, lacks in zip(rows, lacking, strict=True)) and lost and extra:
+        report.findings = [
+            one._replace(meaning=_APART) if one.check == FAULTS["lost"] else one for one in report.findings
+        ]
     add_uncompared(report, lacking, "offset" if by_position else "id")
     return report
 
@@ -530,27 +538,19 @@ def _notes(facts: Facts) -> list[str]:
         )
     if facts.generators:
         notes.append("A loss before the first sequence number of a run or after its last leaves no trace either.")
-    if facts.untimed:
-        notes.append(
-            f"{_lacking(facts.untimed)} a valid timestamp, which time_backwards needs. A time as text is valid if it "
-            "names its offset from UTC."
-        )
-    if facts.unlanded:
-        notes.append(
-            f"{_lacking(facts.unlanded)} a valid landing time, which late_messages and future_ids need. A time as text "
-            "is valid if it names its offset from UTC."
-        )
-    if facts.unplaced:
-        notes.append(f"{_lacking(facts.unplaced)} a source or a valid offset, and so do not count in any log.")
+    in_utc = "A time as text is valid if it names its offset from UTC."
+    for rows, told in (
+        (facts.untimed, f"a valid timestamp, which time_backwards needs. {in_utc}"),
+        (facts.unlanded, f"a valid landing time, which late_messages and future_ids need. {in_utc}"),
+        (facts.unplaced, "a source or a valid offset, and so do not count in any log."),
+    ):
+        if rows:
+            notes.append(f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'} {told}")
     for name, what in _CUT.items():
         total, shown = facts.lengths.get(name, 0), len(getattr(facts, name))
         if total > shown:
             notes.append(f"The report lists {shown:,} of {total:,} {what}; the findings count all.")
     return notes
-
-
-def _lacking(rows: int) -> str:
-    return f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'}"
 
 
 def _plain(row: Any) -> dict[str, Any]:
@@ -579,14 +579,21 @@ def lost_ranges(report: Report) -> list[Gap]:
     ]
 
 
-def _read_again(report: Report) -> list[str]:
-    """Return the ranges of lost offsets as at most one line."""
-    named = [
-        f"{_shown(gap.scope)} {span(gap.first, gap.last)}"
-        for gap in sorted(lost_ranges(report), key=lambda gap: -gap.count)
-    ]
-    more = [f"and {_of(len(named) - NAMED, 'other range')}"] if len(named) > NAMED else []
-    return [f"read again: {', '.join((*named[:NAMED], *more))}"] if named else []
+def _lost_in_short(report: Report) -> list[str]:
+    """Return the ranges of lost offsets, or the lost IDs of a comparison by IDs, as at most one line."""
+    largest = sorted(lost_ranges(report), key=lambda gap: -gap.count)
+    places = [f"{_shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
+    ids = [_shown(one.id or "") for one in report.differences if one.fault == "lost" and one.offset is None]
+    if ids:
+        lost = sum(one.count for one in report.findings if one.check == "lost_messages")
+        return [f"lost: {_first(ids, lost, 'other')}"]
+    return [f"read again: {_first(places, len(places), 'other range')}"] if places else []
+
+
+def _first(names: list[str], total: int, noun: str) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = [f"and {_of(total - NAMED, noun)}"] if total > NAMED else []
+    return ", ".join((*names[:NAMED], *more))
 
 
 def _laid_out(findings: list[Finding]) -> list[str]:

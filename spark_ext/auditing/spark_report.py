@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgid.audit.facts import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from os import PathLike
-
     from pyspark.sql import DataFrame, SparkSession
 
-    from msgid.audit.definitions import Severity
     from msgid.audit.report import Report
 
 _ROWS: Final[dict[str, Any]] = {
@@ -50,7 +45,9 @@ class AuditReport:
     """The lost, repeated and late messages of a table, by their IDs and positions.
 
     The lists are DataFrames of bounded size: ``findings``, ``differences``, ``gaps``, ``logs``, ``generators``,
-    ``nodes``, ``kinds`` and ``not_checked``. Their columns are those of `msgid.audit.Report`, which ``local`` holds.
+    ``nodes``, ``kinds`` and ``not_checked``. Their columns are those of `msgid.audit.Report`. All other attributes and
+    methods are those of that report, which ``local`` holds: ``summary``, ``notes``, ``failure``, ``to_json``,
+    ``to_html`` and ``to_openmetrics`` among them.
 
     Examples
     --------
@@ -92,52 +89,8 @@ class AuditReport:
         self.local = local
         """The report as Python values."""
 
-    @property
-    def rows(self) -> int:
-        """The number of rows in the table."""
-        return self.local.rows
-
-    @property
-    def notes(self) -> list[str]:
-        """The limits of the table and of the report."""
-        return self.local.notes
-
-    @property
-    def summary(self) -> str:
-        """The numbers of findings of each severity, and of rows."""
-        return self.local.summary
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of findings of each severity."""
-        return self.local.counts()
-
-    @property
-    def complete_until(self) -> datetime | None:
-        """The moment before which all sent messages have landed; None if it is not known."""
-        return self.local.complete_until
-
-    def failures(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> list[Finding]:
-        """Return the findings that are at least as severe and more than allowed, largest count first."""
-        return self.local.failures(fail_on, allow)
-
-    def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
-        """Return one line with the number of such findings and the three largest; None without findings."""
-        return self.local.failure(fail_on, allow)
-
-    def to_openmetrics(self) -> str:
-        """Return the numbers of rows and of each check as OpenMetrics text."""
-        return self.local.to_openmetrics()
-
-    def to_json(self) -> str:
-        """Return the report as JSON."""
-        return self.local.to_json()
-
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the report as one HTML page, and write it to a file of the driver if a path is given."""
-        return self.local.to_html(path)
-
-    def _repr_html_(self) -> str:
-        return self.local._repr_html_()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.local, name)
 
     def __str__(self) -> str:
         return str(self.local)

@@ -77,7 +77,7 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     Returns
     -------
     AuditReport
-        The report: ``print`` shows its findings, `AuditReport.to_html` writes it as a page.
+        The report: ``print`` shows its findings, and its ``to_html`` writes it as a page.
 
     Raises
     ------

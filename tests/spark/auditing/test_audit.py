@@ -269,7 +269,7 @@ def test_command_audits_the_outputs_of_jobs_without_options(spark, tmp_path):
     assert [(gap["scope"], gap["first"], gap["last"]) for gap in raw["gaps"]] == [("kafka:kafka/a/0", 5, 8)]
     missing = run("audit", tmp_path / "kafka.json", "--offset", "no")
     assert missing.exit_code == 1
-    assert "`offset` must be a column of the table, got 'no'" in missing.output
+    assert "--offset must be a column of the table, got 'no'" in missing.output
 
 
 @pytest.mark.details

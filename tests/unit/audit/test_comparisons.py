@@ -322,3 +322,27 @@ def test_report_names_the_largest_lost_ranges_to_read_again():
     landed = pa.table({"offset": [offset for offset in range(20) if offset not in {0, 3, 5, 6, 7, 11, 12}]})
     report = audit.compare(sent, landed, offset="offset")
     assert str(report).splitlines()[1] == "read again: log 5 to 7, log 11 to 12, log 0, and 1 other range"
+
+
+def test_report_of_ids_names_the_first_lost_ones():
+    """A message without an offset cannot be read again by its place; the line counts all, whatever the list has."""
+    sent = [f"order-{number}" for number in range(9)]
+    for landed, lines in ((sent[4:], "and 1 other"), (sent[6:], "and 3 others"), (sent[2:], None)):
+        for most in (4, 100):
+            line = str(audit.compare(sent, landed, max_messages=most)).splitlines()[1]
+            assert line == "lost: " + ("order-0, order-1" if lines is None else f"order-0, order-1, order-2, {lines}")
+
+
+@pytest.mark.parametrize(
+    ("sent", "landed", "is_said"),
+    [
+        ([("a", 0, 1), ("a", 0, 2)], [("b", 0, 1)], True), (["x", "y"], ["z"], True),
+        ([("a", 0, 1)], [("a", 0, 1), ("b", 0, 1)], False), (["x"], [], False), ([], ["z"], False), ([], [], False),
+        (["x", None], [None, "y"], True), (["x", None], [None, "x"], False),
+    ],
+)  # fmt: skip
+def test_sides_without_a_common_message_are_told(sent, landed, is_said):
+    """Logs that are named in two ways look like a loss of all messages: the report says so above its findings."""
+    report = audit.compare(sent, landed)
+    assert ("lost_messages: No message is on both sides." in str(report)) is is_said
+    assert any(one.meaning.startswith("No message is on both sides") for one in report.findings) is is_said

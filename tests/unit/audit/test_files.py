@@ -55,7 +55,7 @@ def test_damaged_file_is_a_report_or_one_error(tmp_path, seeds):
         ("a.txt", "\ufeff".join(["", *IDS]).encode("utf-16"), "it is not text in UTF-8"),
         ("a.csv", b"id\n" + IDS[0].encode() + b"\0", "it is not text in UTF-8"),
         ("a.csv.gz", b"", "it is empty, and so cut off"),
-        ("a.csv", b"id,id\n1,2\n", "`id` must be one column of the table, got 'id' several times"),
+        ("a.csv", b"id,id\n1,2\n", "--id must be one column of the table, got 'id' several times"),
         ("a.arrow", b"ARROW1\0\0", "File is too small"),
         ("a.csv", b"", "it is empty: it must have a header"),
     ],

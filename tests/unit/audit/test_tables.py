@@ -314,7 +314,7 @@ def test_ids_in_properties_are_read_if_another_column_is_named():
 def test_wrong_columns_are_refused():
     table = pa.table({"key": [V1]})
     with pytest.raises(
-        ValueError, match=r"`id` must be a column of the table, got 'id'; it has \['key'\]: pass id, or"
+        ValueError, match=r"`id` must be a column of the table, got 'id'; it has \['key'\]: pass `id`, or"
     ):
         audit.audit_table(table)
     with pytest.raises(ValueError, match="cannot audit the table: it must have IDs, or offsets, got neither"):
@@ -359,7 +359,7 @@ def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     assert (unwritten.exit_code, unwritten.stderr.count("\n")) == (1, 1)
     assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
-    assert (missing.exit_code, "`id` must be a column of the table, got 'no'" in missing.stderr) == (1, True)
+    assert (missing.exit_code, "Error: --id must be a column of the table, got 'no'" in missing.stderr) == (1, True)
 
 
 def test_uuids_without_dashes_are_told_from_ids_of_clients():
