@@ -1,4 +1,4 @@
-"""RocketMQ's commit log and consume queues, read as its ``MessageDecoder`` and ``CommitLog`` write them."""
+"""RocketMQ's commit log, read as its ``MessageDecoder`` and ``CommitLog`` write it."""
 
 import ipaddress
 import struct
@@ -94,9 +94,3 @@ def read_log(raw):
     while (record := read_record(raw, at)) is not None:
         yield record
         at += record.size
-
-
-def read_queue(raw):
-    """Yield the position, the size and the tag's hash of each entry of a consume queue."""
-    whole = len(raw) // 20 * 20
-    yield from (entry for entry in struct.iter_unpack(">qiq", raw[:whole]) if entry[1])

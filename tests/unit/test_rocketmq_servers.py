@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from helpers.rocketmq_log import read_queue, read_record
+from helpers.rocketmq_log import read_record
 from helpers.vector_files import ROCKETMQ, SERVER_IDS, from_ms
 
 import msgid
@@ -107,51 +107,6 @@ def test_id_of_a_running_client_names_its_process_and_its_send(row):
     else:
         network = ROCKETMQ["network"]
         assert str(id.host) in {"127.0.0.1", network["ipv4"], network["ipv6"]}
-
-
-@pytest.mark.parametrize("receipt", ROCKETMQ["batches"], ids=lambda receipt: receipt["offsetMsgId"][24:32])
-def test_receipt_of_a_batch_holds_one_id_per_message(receipt):
-    """The receipt joins the IDs with commas, in the order of the batch; its offset is that of the first message."""
-    ids = receipt["msgId"].split(",")
-    assert ids == receipt["ids"]
-    offsets = [msgid.parse(text) for text in receipt["offsetMsgId"].split(",")]
-    assert len(offsets) == len(ids)
-    assert [(str(id.host), id.port) for id in offsets] == [(BROKER["host"], BROKER["port"])] * len(ids)
-    assert [id.offset for id in offsets] == sorted({id.offset for id in offsets})
-    clients = [msgid.parse(text) for text in ids]
-    assert {client.pid for client in clients} == {receipt["pid"] & 0xFFFF}
-    counters = [client.counter for client in clients]
-    assert counters == list(range(counters[0], counters[0] + len(ids)))
-    for client in clients:
-        made = client.time_near(near=from_ms(receipt["after"]))
-        assert from_ms(receipt["before"]) <= made <= from_ms(receipt["after"])
-    with pytest.raises(msgid.InvalidMessageId):
-        msgid.parse(receipt["msgId"])
-
-
-def known_places():
-    """Return the positions in the commit log by topic, queue and offset, and the sizes of records by position."""
-    places = {(row.topic, row.queue, row.queue_offset): row.physical for row in SERVER_IDS}
-    for receipt in ROCKETMQ["batches"]:
-        for n, text in enumerate(receipt["offsetMsgId"].split(",")):
-            places[receipt["topic"], receipt["queueId"], receipt["queueOffset"] + n] = msgid.parse(text).offset
-    own = [kept for broker, kept in RECORDS if broker is BROKER]
-    places |= {(kept["topic"], kept["queue"], kept["queue_offset"]): kept["position"] for kept in own}
-    return places, {kept["position"]: len(kept["hex"]) // 2 for kept in own}
-
-
-@pytest.mark.parametrize("queue", ROCKETMQ["consume_queue"], ids=lambda queue: f"{queue['topic']}-{queue['queue']}")
-def test_consume_queue_names_the_places_of_the_offset_ids(queue):
-    """The entry of a queue's offset is the position in the commit log from which the ID is built."""
-    places, sizes = known_places()
-    entries = enumerate(read_queue(bytes.fromhex(queue["hex"])), int(queue["file"]) // 20)
-    found = {(queue["topic"], queue["queue"], n): (position, size) for n, (position, size, _) in entries}
-    common = found.keys() & places.keys()
-    assert common
-    for place in common:
-        position, size = found[place]
-        assert offset_id(BROKER, position) == offset_id(BROKER, places[place])
-        assert size == sizes.get(position, size)
 
 
 @pytest.mark.parametrize("client", dict.fromkeys(row.client for row in SERVER_IDS))

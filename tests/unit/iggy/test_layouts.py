@@ -1,5 +1,7 @@
 """Properties of every layout: logs, responses and requests are read as written; IDs, typed keys and batches."""
 
+import io
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -34,6 +36,19 @@ def test_log_of_each_layout_reads_back(layout, data):
     assert contents(read) == contents(made) if layout != "previous" else read == made
     assert all(message.checksum_ok is not False for message in read)
     assert iggy.encode_log(read, layout) == raw or layout == "batch24"
+
+
+@LAYOUTS
+def test_log_that_is_cut_has_the_whole_messages_and_the_place_of_the_last(layout):
+    """In any place, for each size of a read, with the layout and without."""
+    frames = [iggy.encode(Message.new(b"payload", id=n, offset=n, layout=layout), layout) for n in range(3)]
+    raw, last = b"".join(frames), len(frames[0]) + len(frames[1])
+    for cut in range(last + 1, len(raw)):
+        for asked, chunk in itertools.product({"auto", layout} - {"previous"}, (10, 1000)):
+            found = []
+            with pytest.raises(msgid.TruncatedMessage) as caught:
+                found.extend(iggy.read_log(io.BytesIO(raw[:cut]), asked, chunk=chunk))
+            assert (len(found), caught.value.offset) == (2, last)
 
 
 @LAYOUTS

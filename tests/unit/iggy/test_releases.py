@@ -9,7 +9,6 @@ from helpers import vector_files as vectors
 import msgid
 from msgid import iggy
 from msgid.iggy import index
-from msgid.iggy._records import checksums, reference
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 
 RELEASES = json.loads((vectors.FOLDER / "iggy_releases.json").read_text())
@@ -122,31 +121,6 @@ def test_request_of_each_release_is_decoded_and_encoded_again(vector):
     assert request.encode(layout) == raw
 
 
-CUT = [name for name in VECTORS if name.startswith("bad-cut")]
-
-
-@pytest.mark.parametrize("name", CUT)
-def test_log_that_is_cut_gives_the_whole_records_and_the_place_of_the_last(name):
-    """The vector expects the whole records, then an error with the last record's position."""
-    raw, layout = raw_of(VECTORS[name]), VECTORS[name]["layout"]
-    whole = VECTORS[f"log-{layout}"] if f"log-{layout}" in VECTORS else VECTORS["log-h56-crc"]
-    last = (
-        whole["batches"][-1]["position"]
-        if "batches" in whole
-        else whole["starts"][-1]
-        if "starts" in whole
-        else VECTORS["index-m45"]["positions"][-1]
-    )
-    records = len(messages_in(whole)) - (len(whole["batches"][-1]["messages"]) if "batches" in whole else 1)
-    for asked in ("auto", layout):
-        for chunk in (10, 1000):
-            found = []
-            with pytest.raises(msgid.TruncatedMessage) as caught:
-                found.extend(iggy.read_log(io.BytesIO(raw), asked, chunk=chunk))
-            assert caught.value.offset == last
-            assert len(found) == records
-
-
 @named("bad-sum")
 def test_log_with_a_wrong_checksum_has_one_message_that_fails(vector):
     for asked in ("auto", vector["layout"]):
@@ -173,17 +147,6 @@ def test_log_whose_batch_checksum_leaves_the_producer_out_is_wrong(vector):
     assert {batch.producer for batch in batches if not batch.checksum_ok} == {iggy.Producer(0, 0, 0)}
     assert {batch.producer for batch in batches if batch.checksum_ok} <= {None}
     assert iggy.encode_log(messages, "batch256") == raw_of(vector)
-
-
-def test_every_scan_of_a_vector_is_the_same_compiled_and_in_python():
-    """The compiled scanner returns what its reference returns, for each vector read in each layout."""
-    if checksums.native is None:
-        pytest.skip("the scanner is not compiled")
-    for vector in VECTORS.values():
-        for code in range(len(iggy.LAYOUTS)):
-            raw = raw_of(vector)
-            arguments = (raw, code, 0, len(raw), 0, 1 << 30, 1 << 30, -1)
-            assert tuple(reference.scan(*arguments)) == checksums.native.scan(*arguments)
 
 
 @named("index-")

@@ -125,19 +125,6 @@ def test_key_of_another_form_is_refused_without_being_quoted(key):
         iggy.decode_log(b"", decrypt=key)
 
 
-def test_torn_message_of_a_server_ends_no_segment():
-    """With the layout and without. The server restarted with the offset 1460 behind the torn record of 1540."""
-    crash = RECORDED["crashes"]["torn_middle"]
-    raw, size = unpacked(crash["log_gz"]), crash["valid_again_at"] - crash["torn_at"]
-    for layout in ("auto", crash["layout"]):
-        errors = []
-        read = [message.offset for message in iggy.read_log(io.BytesIO(raw), layout, malformed=errors.append)]
-        assert read == crash["offsets_before"] + crash["offsets_after"]
-        assert [(error.offset, error.reason) for error in errors] == [
-            (crash["torn_at"], f"a torn message of {size} bytes before the next one")
-        ]
-
-
 def test_crashed_files_of_a_server_on_spark_have_each_byte_in_a_row(tmp_path):
     """The torn bytes are one poisoned row. An offset that the server gave twice stands twice: the audit finds it."""
     pytest.importorskip("pyspark")

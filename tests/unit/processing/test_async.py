@@ -48,26 +48,8 @@ def test_coroutines_give_what_plain_functions_give(new_store):
     assert [version[:4] for version in processor.history("key")] == [version[:4] for version in one.history("key")]
 
 
-def test_tasks_on_one_key_lose_nothing(new_store):
-    """Concurrent tasks with messages of one key: each message changes the state once."""
-    published = []
-
-    async def main():
-        processor = AsyncProcessor(new_store(), waiting, published.extend, name="h")
-        numbers = [*range(12), *range(12)]
-        return await asyncio.gather(*[processor.handle(message(f"id{number}", str(number))) for number in numbers])
-
-    outcomes = asyncio.run(main())
-    assert sorted(outcome.kind for outcome in outcomes).count("new") >= 1
-    history = new_store().history("key", handler="h")
-    assert sorted(version.id for version in history) == sorted(f"id{number}" for number in range(12))
-    assert {output.id: output.body for output in published} == {
-        output.id: output.body for outcome in outcomes for output in outcome.outputs
-    }
-
-
-def test_tasks_that_are_cancelled_lose_nothing(new_store):
-    """Batches that are cancelled at different steps and delivered again: one change per message, equal outputs."""
+def test_tasks_at_once_and_cancelled_lose_nothing(new_store):
+    """Two tasks on the same keys, one of them cancelled at some step: one change per message, equal outputs."""
     published = {}
 
     async def publish(outputs):
@@ -79,12 +61,13 @@ def test_tasks_that_are_cancelled_lose_nothing(new_store):
         processor = AsyncProcessor(new_store(), waiting, publish, name="h")
         messages = [message(f"id{number}", str(number), f"key {number % 3}") for number in range(40)]
         for steps in range(0, 120, 4):
-            task = asyncio.create_task(processor.handle_many(messages, batch=10))
+            tasks = [asyncio.create_task(processor.handle_many(messages[first:], batch=10)) for first in (0, 7)]
             for _ in range(steps):
                 await asyncio.sleep(0)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            tasks[steps // 4 % 2].cancel()
+            for task in tasks:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
         outcomes = await processor.handle_many(messages, batch=10)
         return outcomes, [version.id for number in range(3) for version in processor.history(f"key {number}")]
 

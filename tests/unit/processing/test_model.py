@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -344,24 +344,17 @@ class Machine(RuleBasedStateMachine):
         ]
 
 
+FEW = settings(max_examples=15, stateful_step_count=30, deadline=None)
+MANY = settings(FEW, max_examples=150, stateful_step_count=60)
+
+
 def test_memory_and_sqlite_are_the_model():
     """Spellings, duplicates, failures, new code, restarts, forgetting, two handlers, batches: no difference."""
-    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Machine, settings=settings(FEW, max_examples=30))
 
 
-@pytest.mark.parametrize(("examples", "steps"), [(15, 30), pytest.param(150, 60, marks=pytest.mark.volume)])
-def test_postgres_is_the_model(postgres, examples, steps):
+@pytest.mark.parametrize("number", [FEW, pytest.param(MANY, marks=pytest.mark.volume)], ids=["few", "many"])
+def test_postgres_is_the_model(postgres, number):
     """The same with a real PostgreSQL server beside them."""
     machine = type("PostgresMachine", (Machine,), {"address": postgres})
-    many = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    run_state_machine_as_test(machine, settings=many)
-
-
-@pytest.mark.details
-def test_model_finds_a_store_that_loses_hashes(monkeypatch):
-    """The test above can fail: it does for a store that forgets without a trace."""
-    monkeypatch.setattr(MemoryStore, "_forget", lambda self, handler, before, keys: 0)
-    # It ends at the first difference; the number only bounds the search.
-    once = settings(max_examples=2000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(Machine, settings=once)
+    run_state_machine_as_test(machine, settings=number)

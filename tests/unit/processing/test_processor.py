@@ -3,8 +3,6 @@
 import asyncio
 import pickle
 import re
-import signal
-import time
 import uuid
 from datetime import datetime, timezone
 from functools import partial
@@ -120,30 +118,6 @@ def test_failed_attempt_is_repeated_after_a_wait_or_given_up(
     assert (outcome.kind, outcome.attempts, slept) == (kind, attempts, waits)
     assert [output.body for output in published] == ([0] if kind == "new" else [])
     assert [letter.attempts for letter in letters] == ([attempts] if kind == "failed" else [])
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no SIGALRM")
-def test_soft_time_limit_in_a_handler_is_not_tried_again():
-    """A signal raises in the handler: the error that `give_up` names ends the message, and the next one is handled."""
-
-    def stop(*_):
-        raise Limit
-
-    def slow(state, message, context):
-        if message.id == "slow":
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            time.sleep(60)
-        return "done"
-
-    letters = []
-    processor = Processor(MemoryStore(), slow, list, name="h", give_up=(Limit,), dead_letter=letters.append)
-    previous = signal.signal(signal.SIGALRM, stop)
-    try:
-        assert [processor.handle(message(id)).kind for id in ("slow", "b")] == ["failed", "new"]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-    assert [(letter.error, letter.attempts) for letter in letters] == [("Limit", 1)]
 
 
 def test_processor_stops_after_so_many_failures_in_a_row(new_store, published):
