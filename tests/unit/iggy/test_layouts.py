@@ -43,8 +43,9 @@ def test_log_that_is_cut_has_the_whole_messages_and_the_place_of_the_last(layout
     """In any place, for each size of a read, with the layout and without."""
     frames = [iggy.encode(Message.new(b"payload", id=n, offset=n, layout=layout), layout) for n in range(3)]
     raw, last = b"".join(frames), len(frames[0]) + len(frames[1])
+    ways = ["auto", layout] if iggy.LAYOUTS[layout].checksum else [layout]
     for cut in range(last + 1, len(raw)):
-        for asked, chunk in itertools.product({"auto", layout} - {"previous"}, (10, 1000)):
+        for asked, chunk in itertools.product(ways, (10, 1000)):
             found = []
             with pytest.raises(msgid.TruncatedMessage) as caught:
                 found.extend(iggy.read_log(io.BytesIO(raw[:cut]), asked, chunk=chunk))
