@@ -13,7 +13,7 @@ from hypothesis import settings
 os.environ["PYTHONSAFEPATH"] = "1"
 
 usual = settings(deadline=None)  # tests must not depend on the speed of the machine
-settings.register_profile("msgid", usual, max_examples=50)
+settings.register_profile("msgid", usual, max_examples=30)
 settings.register_profile("same-examples", usual, derandomize=True)
 settings.register_profile("night", usual, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "msgid"))

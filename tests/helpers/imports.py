@@ -26,23 +26,20 @@ def modules_of(package: str, folder: Path) -> dict[str, Path]:
     return modules
 
 
-def imports_in(source: str, module: str, known: set[str], is_package: bool) -> set[str]:
+def imports_in(source: str, module: str, known: set[str]) -> set[str]:
     """Return the names of the known modules that a module's source imports, in functions too.
 
     ``from package import name`` is an import of the submodule ``package.name`` if there is one, and of ``package``
     otherwise. An import under ``if TYPE_CHECKING:`` counts too: a reader must follow it.
     """
-    package = module if is_package else module.rpartition(".")[0]
     found = set()
     for statement in ast.walk(ast.parse(source)):
         if isinstance(statement, ast.Import):
             found |= {alias.name for alias in statement.names if alias.name in known}
         if not isinstance(statement, ast.ImportFrom):
             continue
-        base = statement.module or ""
-        if statement.level:
-            parents = package.split(".")[: len(package.split(".")) - statement.level + 1]
-            base = ".".join([*parents, *([base] if base else [])])
+        assert not statement.level, f"a relative import in {module}"
+        base = statement.module
         for alias in statement.names:
             name = f"{base}.{alias.name}"
             found.add(name if name in known else base)

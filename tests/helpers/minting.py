@@ -1,6 +1,4 @@
-"""Shared helpers for tests of generators: ways to make IDs, and threads that run concurrently."""
-
-import threading
+"""Shared helpers for tests of generators: ways to make IDs."""
 
 NOON = 1_700_000_000
 
@@ -17,19 +15,3 @@ def mint(generator, how):
 def place(raw):
     """Return the second and the sequence of an ID from its bytes."""
     return int.from_bytes(raw[9:13], "big"), int.from_bytes(raw[13:], "big")
-
-
-def run_threads(count, work):
-    """Run ``work(n)`` in ``count`` threads at once and return the results."""
-    results, barrier = [None] * count, threading.Barrier(count)
-
-    def body(n):
-        barrier.wait()
-        results[n] = work(n)
-
-    threads = [threading.Thread(target=body, args=(n,)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results

@@ -123,22 +123,12 @@ def test_row_that_is_malformed_raises_one_error_that_quotes_it(changed, reason):
     assert reason in str(caught.value)
 
 
-class ConfluentMessage:
-    """A consumer's message whose fields are methods, as in confluent-kafka."""
-
-    def __init__(self, **fields):
-        for name, value in fields.items():
-            setattr(self, name, lambda value=value: value)
+def by_methods(**fields):
+    """Return a consumer's message whose fields are methods, as in confluent-kafka; kafka-python has attributes."""
+    return SimpleNamespace(**{name: lambda value=value: value for name, value in fields.items()})
 
 
-class PlainMessage:
-    """A consumer's message whose fields are attributes, as in kafka-python and aiokafka."""
-
-    def __init__(self, **fields):
-        vars(self).update(fields)
-
-
-@pytest.mark.parametrize(("kind", "timestamp"), [(ConfluentMessage, (1, 1648047038000)), (PlainMessage, 1648047038000)])
+@pytest.mark.parametrize(("kind", "timestamp"), [(by_methods, (1, 1648047038000)), (SimpleNamespace, 1648047038000)])
 def test_from_consumer_gives_the_record_of_the_row(kind, timestamp):
     """A consumer in Python finds the same record, and so the same ID, as a reader of Spark's rows."""
     fields = {**ROW, "timestamp": timestamp, "headers": [("h", b"hi")]}
@@ -150,7 +140,7 @@ def test_from_consumer_of_a_message_without_a_time_raises_the_one_error():
     words = "timestamp is missing in the message orders/3/1234: make a Record with a time"
     for timestamp in ((), None, -1, (0, -1)):
         with pytest.raises(msgid.InvalidMessage, match=words):
-            Record.from_consumer(ConfluentMessage(**{**ROW, "timestamp": timestamp}))
+            Record.from_consumer(by_methods(**{**ROW, "timestamp": timestamp}))
 
 
 @pytest.mark.parametrize("error", [lambda: "_PARTITION_EOF", lambda: 7])

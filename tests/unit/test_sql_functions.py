@@ -17,7 +17,6 @@ from spark_ext.sql import registration
 
 sql_functions = pytest.importorskip("sql_functions", reason="the tests run outside the repository")
 from sql_layout import file_of, laid_out  # noqa: E402
-from sql_text import _SAME_IN_SQL, Functions, SqlText  # noqa: E402
 
 Definition = registration.Definition
 
@@ -49,24 +48,6 @@ def test_column_functions_make_columns_again_after_the_script():
     """The script replaces functions of the modules only while it writes."""
     assert reading.F is pyspark_functions
     assert reading.hex_text.__module__ == "spark_ext.columns._expressions"
-
-
-def test_unknown_function_in_sql_raises():
-    with pytest.raises(AttributeError, match=r"cannot write F\.sqrt in SQL"):
-        _ = Functions().sqrt
-    assert str(Functions().upper(SqlText("id"))) == "upper(id)"
-
-
-def test_functions_in_the_list_are_pysparks():
-    written = sql_functions.FILE.read_text(encoding="ascii")
-    for name in _SAME_IN_SQL:
-        assert hasattr(pyspark_functions, name)
-        assert f"{name}(" in written
-
-
-def test_sql_text_as_bool_raises():
-    with pytest.raises(ValueError, match="cannot use SQL text as a bool"):
-        bool(SqlText("id") == SqlText("other"))
 
 
 MODEL = Definition("msgid_checksum_ok", "payload BINARY", "payload IS NULL", "BOOLEAN", comment="Return nothing.")

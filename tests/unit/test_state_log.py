@@ -164,11 +164,10 @@ def by_hash(numbers, batch):
 
 
 @pytest.mark.parametrize("hashes", [by_time, by_hash])
-@pytest.mark.parametrize("rows", [20, 400])
-def test_expired_entries_leave_the_log(hashes, rows):
+def test_expired_entries_leave_the_log(hashes):
     """The log stays below three times the entries that are needed, which are those of 50 micro-batches."""
-    told = stream(400, rows, hashes, sizes=Sizes(page=4 << 10))
-    assert max(entries for *_, entries in told) < 3 * 50 * rows
+    told = stream(200, 100, hashes, sizes=Sizes(page=4 << 10))
+    assert max(entries for *_, entries in told) < 3 * 50 * 100
 
 
 def test_expired_payloads_of_a_run_are_deleted_without_a_new_entry():
@@ -184,20 +183,20 @@ def test_expired_payloads_of_a_run_are_deleted_without_a_new_entry():
 
 def test_new_random_hashes_cost_neither_pages_nor_much_writing():
     """A look-up of hashes that are new reads few pages; each entry is written once, and once for each level."""
-    told = stream(1000, 200, by_hash, sizes=Sizes(page=8 << 10), kept=10**6)
-    assert told[-1][3] > 190_000
+    told = stream(400, 200, by_hash, sizes=Sizes(page=8 << 10), kept=10**6)
+    assert told[-1][3] > 76_000
     merged = sum(reads for reads, *_ in told)
     asked = sum(reads for reads, writes, *_ in told if not writes)
-    assert asked < 6000  # of 200,000 look-ups in several runs: those for which a filter is wrong
-    assert merged < 12_000
-    assert sum(size for *_, size, _ in told) < 8 * 40 * 200_000
+    assert asked < 2400  # of 80,000 look-ups in several runs: those for which a filter is wrong
+    assert merged < 4800
+    assert sum(size for *_, size, _ in told) < 8 * 40 * 80_000
 
 
 def test_pages_of_hashes_that_begin_with_the_time_are_written_once():
     """A merge keeps them: neither reads nor writes grow with the entries of the log."""
-    told = stream(1000, 200, by_time, sizes=Sizes(page=8 << 10), kept=10**6)
-    assert told[-1][3] > 190_000
-    assert sum(size for *_, size, _ in told) < 5 * 40 * 200_000
+    told = stream(400, 200, by_time, sizes=Sizes(page=8 << 10), kept=10**6)
+    assert told[-1][3] > 76_000
+    assert sum(size for *_, size, _ in told) < 5 * 40 * 80_000
     assert max(reads for reads, *_ in told) < 20
 
 

@@ -87,6 +87,7 @@ def test_parse_batch_of_text_whose_bytes_look_like_digits_is_invalid(msgid, text
     assert msgid.parse_batch(pa.array([V1, text])).valid.tolist() == [True, False]
 
 
+@pytest.mark.volume
 def test_parse_batch_of_more_text_than_arrow_can_combine(msgid):
     """The column of a table with more than 2 GiB of IDs comes in chunks; here many of them share one text."""
     big = pa.array(["x" * (1 << 20)] * 64)
@@ -118,7 +119,7 @@ def test_parse_batch_of_arrow_binary_is_parse_of_each(msgid, values, before):
 
 
 @pytest.mark.parametrize("width", [0, 1, 16, 17, 18, 28, 29, 34])
-@settings(max_examples=30)  # one ID of each width
+@settings(max_examples=10)  # of each width
 @given(data=st.data())
 def test_parse_batch_of_fixed_width_rows_is_parse_of_each(msgid, width, data):
     """Fixed-size binary and uint8 rows contain the bytes of an ID if they have the length of one."""

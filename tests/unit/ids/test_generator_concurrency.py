@@ -3,8 +3,10 @@
 import itertools
 import signal
 import time
+from functools import partial
 
-from helpers.minting import NOON, mint, place, run_threads
+from helpers.minting import NOON, mint, place
+from helpers.threads import at_once
 
 
 def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
@@ -19,7 +21,7 @@ def test_threads_mixing_batches_and_single_ids_never_share_an_id(msgid):
         return own
 
     everything = []
-    for own in run_threads(8, work):
+    for own in at_once(*(partial(work, seed) for seed in range(8))):
         flat = list(itertools.chain.from_iterable(own))
         assert all(earlier < later for earlier, later in itertools.pairwise(flat))
         for minted in own:
@@ -68,7 +70,7 @@ def test_interrupt_at_any_step_leaves_no_lock_behind(msgid):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    (elsewhere,) = run_threads(1, lambda _: minting.generate_hex())
+    (elsewhere,) = at_once(minting.generate_hex)
     assert elsewhere > minted[-1]
     assert minted == sorted(set(minted))
 

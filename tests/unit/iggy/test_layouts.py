@@ -15,7 +15,7 @@ from msgid import iggy
 from msgid.iggy import HeaderKey, HeaderKind, Message, Partitioning, SendMessages
 
 LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=15)  # of each layout
 texts = strategies.keys
 targets = st.one_of(st.integers(0, 2**32 - 1), texts)
 partitionings = st.one_of(

@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow")
 LAYOUT = st.sampled_from(list(LAYOUTS))
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(st.data(), LAYOUT)
 def test_table_of_mutated_messages_has_the_messages_of_the_log(data, layout):
     """Changed, cut, doubled or inserted bytes give messages or `InvalidMessage`, and no other error."""

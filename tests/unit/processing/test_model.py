@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import msgid
-from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, TooManyFailures, loads
+from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore, loads
 
 V1 = str(msgid.position_id("log", 7, 1_700_000_000))
 V0 = "7F0000010000238F000000000001E240"
@@ -31,39 +31,18 @@ NAMES, KEYS = ["one", "two"], ["key", "другой"]
 REMEMBER_DAYS = 20
 DAY = 86_400_000_000
 
-deliveries = st.tuples(
-    st.sampled_from(KEYS), st.sampled_from(sorted(CANONICAL)), st.sampled_from(["a", "b", "fail", "flaky"])
-)
+deliveries = st.tuples(st.sampled_from(KEYS), st.sampled_from(sorted(CANONICAL)), st.sampled_from(["a", "b", "fail"]))
 
 
-class Failures(NamedTuple):
-    """The options for failures."""
-
-    attempts: int
-    give_up: tuple
-    stop_after: int | None
-
-    def fails(self, word):
-        """Whether a message fails; "flaky" fails at the first attempt alone."""
-        return word == "fail" or (word == "flaky" and (self.attempts == 1 or ConnectionError in self.give_up))
-
-
-failures = st.builds(Failures, st.integers(1, 3), st.sampled_from([(), (ConnectionError,)]), st.sampled_from([None, 2]))
-
-
-def handler_of(code, repeated):
-    """Return the handler of one version of the code; ``repeated`` is not empty at a later attempt."""
+def handler_of(code):
+    """Return the handler of one version of the code."""
 
     def handler(state, message, context):
         state = state or {"words": [], "padding": "x" * 300}
         state["words"].append(message.body.pop("word"))
         context.publish({"code": code, "state": state, "of": message.id, "raw": b"\xff"}, topic=str(code))
-        is_first = not repeated
-        repeated.clear()
         if state["words"][-1] == "fail":
             raise ValueError(f"fail of {code}")
-        if state["words"][-1] == "flaky" and is_first:
-            raise ConnectionError(f"flaky of {code}")
         if len(state["words"]) % 3 == 0:
             context.publish([str(context.new_id()), context.random.randrange(10**9)])
         return state
@@ -95,14 +74,7 @@ class Model:
         self.unpublished = set()
         """When processors that are gone have stored their last batches, and when batches failed to be published."""
 
-    def copy(self):
-        other = Model()
-        other.words, other.version = dict(self.words), dict(self.version)
-        other.handled, other.forgotten = dict(self.handled), dict(self.forgotten)
-        other.writing, other.unpublished = self.writing, set(self.unpublished)
-        return other
-
-    def deliver(self, key, id, word, code, now, keep, fails):
+    def deliver(self, key, id, word, code, now, keep):
         """Return the kind of the outcome, the words of the state, and what its outputs follow from."""
         known = self.handled.get((key, id))
         if known is not None:
@@ -110,14 +82,14 @@ class Model:
                 return "conflict", None, None
             if known.kept:
                 return "duplicate", (*known.before, known.word), (known.code, known.before, known.word)
-            if fails:
+            if word == "fail":
                 return "failed", None, None
             if code != known.code:
                 return "changed", None, None
             return "duplicate", (*known.before, word), (code, known.before, word)
         if (key, id) in self.forgotten:
             return "too late", None, None
-        if fails:
+        if word == "fail":
             return "failed", None, None
         before = self.words[key]
         self.words[key] = (*before, word)
@@ -170,8 +142,8 @@ class Machine(RuleBasedStateMachine):
     address: str | None = None
     """Of a PostgreSQL server, where there is one."""
 
-    @initialize(keep=st.booleans(), failures=failures)
-    def start(self, keep, failures):
+    @initialize(keep=st.booleans())
+    def start(self, keep):
         self.folder = Path(tempfile.mkdtemp(prefix="msgid-"))
         self.models = {name: Model() for name in NAMES}
         self.code, self.day = 1, 100
@@ -182,7 +154,7 @@ class Machine(RuleBasedStateMachine):
 
             with psycopg.connect(self.address, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA IF EXISTS model CASCADE; CREATE SCHEMA model")
-        self.restart(keep, failures)
+        self.restart(keep)
 
     def teardown(self):
         if hasattr(self, "stores"):
@@ -190,9 +162,9 @@ class Machine(RuleBasedStateMachine):
                 store.close()
             shutil.rmtree(self.folder)
 
-    @rule(keep=st.booleans(), failures=failures)
-    def restart(self, keep, failures):
-        """Open the stores again, with other options."""
+    @rule(keep=st.booleans())
+    def restart(self, keep):
+        """Open the stores again, and keep outputs or not."""
         for store in self.stores[1:]:
             store.close()
         options = {"remember": timedelta(days=REMEMBER_DAYS)}
@@ -201,7 +173,7 @@ class Machine(RuleBasedStateMachine):
         self.stores = [self.memory, sqlite]
         if self.address is not None:
             self.stores.append(PostgresStore(f"{self.address} options='-c search_path=model'", **options))
-        self.keep, self.failures = keep, failures
+        self.keep = keep
         self._processors()
 
     @rule()
@@ -233,23 +205,19 @@ class Machine(RuleBasedStateMachine):
             Message(spelling, key, {"word": word}, [None, 0, 4_070_908_800_000_000][len(word) % 3])
             for key, spelling, word in what
         ]
-        expected, is_stopped, error = [], False, TooManyFailures
+        model, expected, is_stopped = self.models[name], [], False
         for start in range(0, len(what), batch or 1):
-            before, outcomes = self.models[name].copy(), []
-            for key, spelling, word in what[start : start + (batch or 1)]:
-                outcomes.append(self._delivered(name, key, CANONICAL[spelling], word))
-                is_stopped = bool(self.failures.stop_after) and self.failed[name] >= self.failures.stop_after
-                if is_stopped:
-                    break
+            outcomes = [
+                model.deliver(key, CANONICAL[spelling], word, self.code, self.day * DAY, self.keep)
+                for key, spelling, word in what[start : start + (batch or 1)]
+            ]
+            is_stored = any(kind == "new" for kind, _, _ in outcomes)
+            if is_stored:
+                model.writing = self.day * DAY
+            is_stopped = broken and any(origin for _, _, origin in outcomes)
             if is_stopped:
-                self.models[name] = before
-                break
-            if any(kind == "new" for kind, _, _ in outcomes):
-                self.models[name].writing = self.day * DAY
-            if broken and any(origin for _, _, origin in outcomes):
-                is_stopped, error = True, BrokenPipeError
-                if any(kind == "new" for kind, _, _ in outcomes):
-                    self.models[name].lose_writer()
+                if is_stored:
+                    model.lose_writer()
                 break
             expected += outcomes
         self.broken = broken
@@ -257,7 +225,7 @@ class Machine(RuleBasedStateMachine):
             published.clear()
             letters.clear()
             processor, outcomes = processors[name], []
-            with pytest.raises(error) if is_stopped else contextlib.nullcontext():
+            with pytest.raises(BrokenPipeError) if is_stopped else contextlib.nullcontext():
                 if batch:
                     outcomes += processor.handle_many(messages, batch=batch)
                 else:
@@ -294,13 +262,6 @@ class Machine(RuleBasedStateMachine):
                     named = [(version.version, version.id) for version in found]
                     assert [(*one, state) for one, state in zip(named, words, strict=True)] == expected
 
-    def _delivered(self, name, key, id, word):
-        """Return what the model answers, and count failures in a row."""
-        fails = self.failures.fails(word)
-        answer = self.models[name].deliver(key, id, word, self.code, self.day * DAY, self.keep, fails)
-        self.failed[name] = 0 if answer[0] in ("new", "duplicate") else self.failed[name] + 1
-        return answer
-
     def _check_outputs(self, outputs, origin):
         if origin is None:
             assert list(outputs) == []
@@ -323,18 +284,14 @@ class Machine(RuleBasedStateMachine):
         for model in self.models.values():
             model.lose_writer()
         self.letters = [[] for _ in self.stores]
-        self.failed = dict.fromkeys(NAMES, 0)
-        repeated = []
         self.processors = [
             {
                 name: Processor(
                     store,
-                    handler_of(self.code, repeated),
+                    handler_of(self.code),
                     functools.partial(self._publish, published),
                     name=name,
                     dead_letter=letters.append,
-                    backoff=lambda number: repeated.append(number) or 0,
-                    **self.failures._asdict(),
                     keep_outputs=self.keep,
                     clock=lambda: self.day * DAY * 1000,
                 )

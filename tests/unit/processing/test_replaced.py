@@ -6,9 +6,11 @@ import sqlite3
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 from helpers.servers import running_pair, running_pool
+from helpers.threads import at_once
 
 from msgid.processing import InvalidStore, MemoryStore, Message, PostgresStore, Processor, SqliteStore
 
@@ -235,20 +237,11 @@ def test_store_behind_a_pool_in_transaction_mode_handles_each_message_once(schem
 
     with running_pool(schema) as pooled:
         stores = [PostgresStore(pooled, pooled=True, timeout=5) for _ in range(3)]
-        failed = []
 
-        def work(store, number):
-            try:
-                handled(store, *(f"{number}-{n % 20}" for n in range(40)), key=f"key {number % 2}")
-            except Exception as error:
-                failed.append(error)
+        def work(number):
+            handled(stores[number], *(f"{number}-{n % 20}" for n in range(40)), key=f"key {number % 2}")
 
-        threads = [threading.Thread(target=work, args=(store, number)) for number, store in enumerate(stores)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
+        assert at_once(*(partial(work, number) for number in range(3))) == [None] * 3
         assert {version.version for version in stores[0].history("key 0")} == set(range(1, 41))
         with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as other:
             assert other.execute("SHOW enable_seqscan").fetchone() == ("on",)

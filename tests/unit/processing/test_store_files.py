@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from helpers.threads import at_once
 
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
 from msgid.processing.store import Reading
@@ -142,32 +144,23 @@ def test_postgres_store_of_a_wrong_address_fails_at_once(tmp_path):
 
 def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema):
     """Workers that append to the same keys in opposite orders, new and old ones, all end."""
-    errors = []
+    keys = [f"key {number}" for number in range(30)]
 
     def work(worker):
-        try:
-            store = PostgresStore(schema)
-            keys = [f"key {number}" for number in range(30)]
-            for turn in range(10):
-                wanted = [(key, f"{worker}-{turn}") for key in (keys if worker % 2 else reversed(keys))]
-                while wanted:
-                    found = store.read("h", wanted)
-                    appends = [
-                        Append(key, one.version, one.state, [entry(id, b"state %d" % turn * 99)])
-                        for (key, id), one in zip(wanted, found, strict=True)
-                    ]
-                    won = store.append("h", appends)
-                    wanted = [one for one, stored in zip(wanted, won, strict=True) if not stored]
-            store.close()
-        except BaseException as error:
-            errors.append(error)
+        store = PostgresStore(schema)
+        for turn in range(10):
+            wanted = [(key, f"{worker}-{turn}") for key in (keys if worker % 2 else reversed(keys))]
+            while wanted:
+                found = store.read("h", wanted)
+                appends = [
+                    Append(key, one.version, one.state, [entry(id, b"state %d" % turn * 99)])
+                    for (key, id), one in zip(wanted, found, strict=True)
+                ]
+                won = store.append("h", appends)
+                wanted = [one for one, stored in zip(wanted, won, strict=True) if not stored]
+        store.close()
 
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not errors
+    assert at_once(*(partial(work, worker) for worker in range(4))) == [None] * 4
     assert all(len(PostgresStore(schema).history(f"key {number}")) == 40 for number in (0, 29))
 
 

@@ -11,6 +11,7 @@ from helpers import vector_files as vectors
 
 import msgid
 from msgid.processing import Append, BatchFailed, ChangedOutputs, MemoryStore, SqliteStore
+from msgid.processing.store import unpack
 from msgid.testing import StoreTests, add, entry, read
 
 
@@ -60,6 +61,12 @@ def test_forget_of_more_than_one_transaction(new_store):
     assert store.forget(2400) == 2400
     assert read(store, "id2399").forgotten == 2399
     assert read(store, "id2400").handled == [one.id for one in entries].index("id2400") + 1
+
+
+def test_damaged_state_is_refused():
+    """A column of another form is an error, and never a state."""
+    with pytest.raises(ValueError, match="packed must be a packed state"):
+        unpack(b"X123")
 
 
 def test_forget_takes_datetimes(new_store):

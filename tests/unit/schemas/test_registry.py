@@ -1,15 +1,17 @@
 """The registry: IDs and versions, its file with several writers, and schemas of other registries."""
 
+import itertools
 import json
 import os
 import pickle
 import subprocess
 import sys
-import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.threads import at_once
 
 from msgid.schemas import (
     IncompatibleSchema,
@@ -28,10 +30,6 @@ pytest.importorskip("jsonschema_rs")
 pytest.importorskip("filelock")
 
 WRITER = Path(__file__).parents[2] / "programs" / "registry_writer.py"
-
-
-def const(value):
-    return json.dumps({"const": value})
 
 
 @pytest.fixture
@@ -197,17 +195,12 @@ def test_register_while_the_lock_is_held_times_out(path):
 def test_registers_of_many_threads_share_no_id(path, shared):
     """One registry for all threads, or one each: every schema has an ID and a version of its own."""
     one = SchemaRegistry(path, lock_timeout=60)
-    found = []
 
-    def run(thread):
+    def register(thread):
         registry = one if shared else SchemaRegistry(path, lock_timeout=60)
-        found.extend(registry.register("s", const([thread, n])) for n in range(5))
+        return [registry.register("s", f'{{"const": "{thread} {n}"}}') for n in range(5)]
 
-    threads = [threading.Thread(target=run, args=(thread,)) for thread in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = list(itertools.chain(*at_once(*(partial(register, thread) for thread in range(4)))))
     assert sorted(schema.id for schema in found) == sorted(schema.version for schema in found) == list(range(1, 21))
     assert len(SchemaRegistry(path).versions("s")) == 20
 
