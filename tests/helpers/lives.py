@@ -5,14 +5,7 @@ import random
 from collections import Counter
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from msgid.audit.definitions import PART_STEP, RUN_STEP
-
-ALIVE = 8
-"""A process that is alive makes an ID in the time in which it makes 8, and two seconds more."""
-_LOSSY = 2
-"""How much slower a process may seem that lost IDs."""
 START = 170_000_000
 """The first second of a generator, since 2021."""
 KINDS = ("alone", "from 0", "far", "lower", "higher", "shared", "shared restarts", "shared apart")
@@ -157,123 +150,6 @@ class Generator:
 def overlap(one, other):
     """The seconds of two processes at the same time; negative for those between them."""
     return min(one.last, other.last) - max(one.first, other.first)
-
-
-class Reading(NamedTuple):
-    """The verdict of an audit on the IDs of a node and pid.
-
-    Attributes:
-        shared: Whether processes are at the same time.
-        checks: The number of other findings by their check.
-        surely: The numbers that are missing in all processes which are at the same time.
-        most: The numbers that are missing in one of them. Another one may have used them.
-    """
-
-    shared: bool
-    checks: dict
-    surely: set
-    most: set
-
-
-def readings(lives):
-    """Yield all readings of the IDs of processes: the findings of any processes that can have made the same IDs.
-
-    There are several in two cases alone:
-
-    - Two processes meet in one second. They are at the same time, or the later one is a restart.
-    - The numbers of a process are all above those of another. They are those of two processes, or of one that lost the
-      numbers between, or whose clock was set back there. In the last case, the audit reads numbers that follow
-      one another, or seconds that overlap.
-    """
-    yield from _of_processes(lives)
-    for higher, lower in itertools.permutations(lives, 2):
-        if _is_one(lower, higher):
-            rest = [life for life in lives if life is not lower and life is not higher]
-            yield from readings([*rest, Life([*lower.ids, *higher.ids])])
-
-
-def _is_one(lower, higher):
-    """Whether one process can have made the IDs of two: it lost the numbers between them, or its clock was set back."""
-    step = higher.low - lower.high
-    return 1 <= step <= PART_STEP and (step == 1 or lower.first <= higher.last)
-
-
-def _of_processes(lives):
-    """Yield the readings of processes that are known."""
-    parts = parts_of(lives)
-    jumps = sum(
-        PART_STEP < high.low - low.high <= RUN_STEP and low.last <= high.first and not _is_between(lives, low, high)
-        for low, high in itertools.pairwise([_whole(part) for part in parts])
-    )
-    meetings = [overlap(one, other) for one, other in itertools.combinations(lives, 2)]
-    sharings = {True} if max(meetings, default=-1) > 0 else {True, False} if 0 in meetings else {False}
-    groups = [group for part in parts for group in _at_once(part)]
-    least, more = (
-        set().union(*map(_missing, part)) for part in (groups, [group for part in parts for group in _groups(part)])
-    )
-    surely, most = least & more, least.union(more, *(_missing([life]) for life in lives))
-    # The clocks of processes at the same time are not compared.
-    back = sum(b < a for group in groups if len(group) == 1 for (a, _), (b, _) in itertools.pairwise(group[0].ids))
-    for shared in sharings:
-        yield Reading(shared, +Counter(clock_backwards=back, sequence_jump=jumps), surely, most)
-
-
-def _missing(lives):
-    numbers = {number for life in lives for _, number in life.ids}
-    return {*range(min(numbers), max(numbers) + 1)} - numbers
-
-
-def parts_of(lives):
-    """Divide processes where the step to the next number is large."""
-    parts = []
-    for life in sorted(lives, key=lambda life: life.low):
-        if parts and life.low - max(other.high for other in parts[-1]) <= PART_STEP:
-            parts[-1].append(life)
-        else:
-            parts.append([life])
-    return parts
-
-
-def _whole(part):
-    return Life(sorted((id for life in part for id in life.ids), key=lambda id: id[1]))
-
-
-def _is_between(lives, low, high):
-    return any(low.last < life.first and life.last < high.first for life in lives)
-
-
-def _at_once(part):
-    """Divide processes of a part where none of them is alive.
-
-    If processes share its numbers, one that is silent for as long as it needs for 8 IDs may be alive. If several begin
-    after a longer silence, one of them may be a process that was silent.
-    """
-    is_shared = any(overlap(one, other) >= 0 for one, other in itertools.combinations(part, 2))
-    slowest = max((life.last - life.first + 1) / len(life.ids) for life in part)
-    groups = []
-    for group in _groups(part):
-        silence = group[0].first - max((life.last for held in groups for life in held), default=0)
-        if groups and is_shared and (len(group) > 1 or silence <= _LOSSY * ALIVE * slowest + 2):
-            groups[-1] += group
-        else:
-            groups.append(group)
-    return groups
-
-
-def _groups(part):
-    """Divide processes into those that meet."""
-    groups = []
-    for life in sorted(part, key=lambda life: life.first):
-        if groups and life.first <= max(other.last for other in groups[-1]):
-            groups[-1].append(life)
-        else:
-            groups.append([life])
-    return groups
-
-
-def most_at_once(lives):
-    """Return the largest number of processes in one second."""
-    return max(sum(life.first <= start.first <= life.last for life in lives) for start in lives)
 
 
 def _holes(ids):

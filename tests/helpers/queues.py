@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 from helpers.lives import KINDS as PROCESSES
-from helpers.lives import START, Life, generator_of
+from helpers.lives import START, generator_of
 
 import msgid
 from msgid import layout
@@ -228,12 +228,6 @@ class Queue:
             times = [min(row.at for row in same) for same in ordered]
             found["time_backwards", name] += sum(b < a for a, b in itertools.pairwise(times))
         return {key: count for key, count in found.items() if count}
-
-    def lives(self, rows):
-        """The processes with the IDs that some rows have; without those that do not have any."""
-        present = {row.made for row in rows}
-        kept = (Life([id for id in life.ids if id in present]) for life in self.generator.lives)
-        return [life for life in kept if life.ids]
 
 
 def several(seeds, kind="plain"):

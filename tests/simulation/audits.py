@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from helpers.lives import most_at_once, parts_of, readings
 from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
 
 from msgid import audit
@@ -72,37 +71,22 @@ def _audited(queue: Queue, rows: list, table: pa.Table) -> None:
 
 
 def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: audit.Report) -> None:
-    """Check what the IDs of the rows say of their processes."""
-    lives = queue.lives(rows)
+    """Check what the IDs of the rows say of one process; `test_lives` knows what they say of several."""
+    made = sorted({row.made for row in rows if row.made}, key=lambda id: id[1])
+    numbers = {number for _, number in made}
     gaps = [range(gap.first, gap.last + 1) for gap in report.gaps if gap.kind == "sequence"]
+    missing = set(itertools.chain(*gaps))
     assert checks.pop("missing_sequences", 0) == sum(map(len, gaps))
     assert {one.scope for one in report.findings if one.check == "shared_node"} <= {NODE}
     if queue.kind == "compacted":  # where most numbers are missing, it calls these two an info
         severities = {one.severity for one in report.findings if one.check in ("clock_backwards", "shared_node")}
         assert severities <= {"info"}, severities
-    shared = checks.pop("shared_node", 0)
-    if queue.kind not in ("aborted", "compacted"):
-        # Where many numbers are missing, one that a process has not made may be lost, or be that of another process.
-        assert shared <= most_at_once(lives), (shared, most_at_once(lives))
-    missing = set(itertools.chain(*gaps))
-    possible = list(readings(lives))
-    # Where most numbers are missing, the IDs of several processes of a part can be divided in many ways: into processes
-    # one after another, into some at the same time, and into one whose clock was set back.
-    is_undecided = queue.kind == "compacted" and any(len(part) > 1 for part in parts_of(lives))
-
-    def decided(shared: bool, checks: dict[str, int]) -> tuple[bool, dict[str, int]]:
-        if not is_undecided:
-            return shared, checks
-        return False, {check: count for check, count in checks.items() if check != "clock_backwards"}
-
-    told = decided(shared > 1, checks)
-    found = [one for one in possible if decided(one.shared, one.checks) == told]
-    assert found, (shared, checks, possible)
-    if queue.kind == "compacted":
         assert not missing
-        return
-    wrong = [(one.surely - missing, missing - one.most) for one in found]
-    assert (set(), set()) in wrong, wrong
+    elif queue.processes == "alone":
+        assert missing == {*range(min(numbers), max(numbers) + 1)} - numbers
+    if queue.processes == "alone":
+        back = sum(after < before for (before, _), (after, _) in itertools.pairwise(made))
+        assert checks == ({"clock_backwards": back} if back else {}), (checks, back)
 
 
 def checked(run: tuple[int, str]) -> tuple[Counter[str], str]:
