@@ -35,35 +35,29 @@ def header(key=b"k", kind=2, value=b"v", key_length=None, value_length=None):
     )
 
 
+BAD_HEADERS = [
+    (header(b""), "a header's key must have 1 to 255 bytes, got 0", 41),
+    (header(b"k" * 256), "a header's key must have 1 to 255 bytes, got 256", 41),
+    (header(key_length=200), "within headers of 11 bytes a header's key needs 200 bytes, and 7 are left", 45),
+    (header(b"\xff"), r"a header's key must be UTF-8, got b'\\xff'", 45),
+    (header(kind=0), "a header's kind must be 1 to 15, got 0", 46),
+    (header(kind=16), "a header's kind must be 1 to 15, got 16", 46),
+    (header(value=b""), "a header's value must have 1 to 255 bytes, got 0", 47),
+    (header(value_length=HUGE), "a header's value must have 1 to 255 bytes, got 4294967295", 47),
+    (header(kind=3, value=b"\x02"), r"a header of kind bool with the value b'\\x02'", 47),
+    (header(kind=7), "a header's value of 1 bytes for kind int64", 47),
+    (header(value=b"\xff"), r"a header of kind string must be UTF-8, got b'\\xff'", 47),
+    (header() + header(), "a second header 'k'", 52),
+    (header()[:3], "within headers of 3 bytes the length of a header's key needs 4 bytes, and 3 are left", 41),
+]
+"""The bytes of headers, the reason why they are malformed, and the place of the error in a message."""
 BROKEN = [
     ("", framed(state=7), "state must be 1, 10, 20 or 30, got 7", 8),
     ("", framed(state=0), "state must be 1, 10, 20 or 30, got 0", 8),
     ("truncated", framed() + b"x", "half a message of 1 bytes, which needs 45", 46),
     ("truncated", framed(headers_length=HUGE), "half a message of 46 bytes, which needs 4294967340", 0),
     ("truncated", framed(payload_length=HUGE), "half a message of 46 bytes, which needs 4294967340", 0),
-    ("", framed(header(b"")), "a header's key must have 1 to 255 bytes, got 0", 41),
-    ("", framed(header(b"k" * 256)), "a header's key must have 1 to 255 bytes, got 256", 41),
-    (
-        "",
-        framed(header(key_length=200)),
-        "within headers of 11 bytes a header's key needs 200 bytes, and 7 are left",
-        45,
-    ),
-    ("", framed(header(b"\xff")), r"a header's key must be UTF-8, got b'\\xff'", 45),
-    ("", framed(header(kind=0)), "a header's kind must be 1 to 15, got 0", 46),
-    ("", framed(header(kind=16)), "a header's kind must be 1 to 15, got 16", 46),
-    ("", framed(header(value=b"")), "a header's value must have 1 to 255 bytes, got 0", 47),
-    ("", framed(header(value_length=HUGE)), "a header's value must have 1 to 255 bytes, got 4294967295", 47),
-    ("", framed(header(kind=3, value=b"\x02")), r"a header of kind bool with the value b'\\x02'", 47),
-    ("", framed(header(kind=7)), "a header's value of 1 bytes for kind int64", 47),
-    ("", framed(header(value=b"\xff")), r"a header of kind string must be UTF-8, got b'\\xff'", 47),
-    ("", framed(header() + header()), "a second header 'k'", 52),
-    (
-        "",
-        framed(header()[:3]),
-        "within headers of 3 bytes the length of a header's key needs 4 bytes, and 3 are left",
-        41,
-    ),
+    *(("", framed(block), reason, place) for block, reason, place in BAD_HEADERS),
 ]
 
 

@@ -3,7 +3,6 @@
 import itertools
 import random
 from collections import Counter
-from copy import copy
 from dataclasses import dataclass
 
 START = 170_000_000
@@ -24,14 +23,6 @@ class Life:
     @property
     def last(self):
         return max(second for second, _ in self.ids)
-
-    @property
-    def low(self):
-        return self.ids[0][1]
-
-    @property
-    def high(self):
-        return self.ids[-1][1]
 
 
 @dataclass
@@ -62,14 +53,13 @@ class Generator:
         if self.lossy:
             for life in self.lives:
                 self._lose(life)
-        self._find()
-
-    def of(self, lives):
-        """Return the generator with other IDs of its processes, and the findings in them."""
-        other = copy(self)
-        other.lives = lives
-        other._find()
-        return other
+        self.ids = [id for life in self.lives for id in life.ids]
+        at_once = "shared" in self.kind
+        self.lost = set().union(*(_holes(life.ids) for life in self.lives))
+        self.surely_lost = self.lost - {number for _, number in self.ids} if at_once else self.lost
+        back = sum(b < a for life in self.lives for (a, _), (b, _) in itertools.pairwise(life.ids))
+        jumps = len(self.lives) - 1 if self.kind == "higher" else 0
+        self.findings = +Counter(clock_backwards=back, sequence_jump=jumps)
 
     def _life(self, second, start, least=150, rates=(0.5, 1, 3, 10)):
         """A process that counts from a number, at a rate of its own."""
@@ -136,15 +126,6 @@ class Generator:
         for _ in range(self.chance.randint(0, 3)):
             place = self.chance.randrange(1, len(life.ids) - 20)
             del life.ids[place : place + self.chance.randint(1, 12)]
-
-    def _find(self):
-        self.ids = [id for life in self.lives for id in life.ids]
-        at_once = "shared" in self.kind
-        self.lost = set().union(*(_holes(life.ids) for life in self.lives))
-        self.surely_lost = self.lost - {number for _, number in self.ids} if at_once else self.lost
-        back = sum(b < a for life in self.lives for (a, _), (b, _) in itertools.pairwise(life.ids))
-        jumps = len(self.lives) - 1 if self.kind == "higher" else 0
-        self.findings = +Counter(clock_backwards=back, sequence_jump=jumps)
 
 
 def overlap(one, other):

@@ -170,17 +170,6 @@ def test_expired_entries_leave_the_log(hashes):
     assert max(entries for *_, entries in told) < 3 * 50 * 100
 
 
-def test_expired_payloads_of_a_run_are_deleted_without_a_new_entry():
-    """Their entries stay until they are dead: the hash of a message is kept longer than what a redelivery needs."""
-    values = Values()
-    log = Log(values, sizes=Sizes(recent=1))
-    log.add(entries([((1, 1), 0, b"a" * 16), ((2, 2), 0, b"b" * 16)]))
-    log.commit()
-    for bare, kept in ((0, [b"a" * 16, b"b" * 16]), (1, [b"", b""])):
-        Log(values, bare=bare).commit()
-        assert [payload for _, payload in listed(living(Log(values))).values()] == kept
-
-
 def test_new_random_hashes_cost_neither_pages_nor_much_writing():
     """A look-up of hashes that are new reads few pages; each entry is written once, and once for each level."""
     told = stream(400, 200, by_hash, sizes=Sizes(page=8 << 10), kept=10**6)

@@ -1,7 +1,6 @@
 """`parse_batch` compared with `msgid.parse` on single IDs, for every form of input."""
 
 import pytest
-from helpers import vector_files as vectors
 from helpers.strategies import ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,12 +147,6 @@ def test_parse_batch_of_numpy_text_is_parse_of_each(msgid, values):
     ascii_only = [value for value in values if value.isascii()]
     assert rows(msgid.parse_batch(np.array(ascii_only, dtype=np.bytes_))) == expected(msgid, ascii_only)
     assert rows(msgid.parse_batch(np.array(values, dtype=np.str_)[::2])) == expected(msgid, values[::2])
-
-
-def test_parse_batch_of_real_ids_is_parse_of_each(msgid):
-    texts = [row.id for row in vectors.REAL_IDS]
-    assert rows(msgid.parse_batch(texts)) == rows(msgid.parse_batch(pa.array(texts))) == expected(msgid, texts)
-    assert msgid.parse_batch(texts).valid.all()
 
 
 def test_to_arrow_of_columns_names_them(msgid):

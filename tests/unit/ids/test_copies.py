@@ -227,25 +227,8 @@ def test_snapshot_before_the_first_id_holds_nothing_random(msgid, blind):
     run(SNAPSHOT + "distinct(copy(work), copy(work), work())", **blind)
 
 
-def test_snapshot_after_the_first_id_makes_new_ids_after_reseed(msgid, blind):
-    """After `reseed`, every generator of a copy draws again; without it, the copies repeat each other."""
-    run(
-        SNAPSHOT
-        + """
-before = work()
-assert copy(work) == copy(work)
-def restored():
-    msgid.reseed()
-    assert msgid.explain_node().source == "random"
-    return work()
-distinct(before, copy(restored), copy(restored), work())
-""",
-        **blind,
-    )
-
-
 def test_snapshot_hook_of_a_function_service_reseeds(msgid, blind):
-    """Where snapshot_restore_py is installed, a restored process calls `reseed` before it does anything else."""
+    """Where snapshot_restore_py is installed, a restored process calls `reseed`; without a call, copies repeat IDs."""
     run(
         """
 import types
@@ -256,11 +239,13 @@ sys.modules["snapshot_restore_py"] = types.SimpleNamespace(register_after_restor
         + """
 assert callbacks == [msgid.reseed]
 before = work()
+assert copy(work) == copy(work)
 def restored():
     for callback in callbacks:
         callback()
+    assert msgid.explain_node().source == "random"
     return work()
-distinct(before, copy(restored), copy(restored))
+distinct(before, copy(restored), copy(restored), work())
 """,
         **blind,
     )
@@ -301,28 +286,6 @@ for g in generators:
     raise AssertionError("an ID without entropy")
 os.urandom = allowed
 distinct([g.generate_hex() for g in generators])
-""")
-
-
-@of_linux
-def test_child_that_shares_the_memory_of_its_parent_repeats_nothing(msgid):
-    """A child as of vfork counts on in the memory of its parent, which waits for it."""
-    run("""
-import msgid
-generators = [msgid, msgid.Generator(), msgid.Generator(clock=lambda: 1.7e9)]
-made = [g.generate_hex() for g in generators]
-inner = []
-@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-def child(_):
-    inner.extend(g.generate_hex() for g in generators for _ in range(300))
-    return 0
-stack = ctypes.create_string_buffer(1 << 20)
-top = (ctypes.addressof(stack) + len(stack)) & ~15
-CLONE_VM, CLONE_VFORK = 0x100, 0x4000
-pid = libc.clone(child, ctypes.c_void_p(top), CLONE_VM | CLONE_VFORK | signal.SIGCHLD, None)
-assert pid > 0 and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-assert len(inner) == 900
-distinct(made, inner, [g.generate_hex() for g in generators for _ in range(300)])
 """)
 
 

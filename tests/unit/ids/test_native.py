@@ -152,36 +152,3 @@ def test_value_of_the_core_made_empty_or_extended_raises_type_error():
             call()
     with pytest.raises(TypeError):
         unfinished._begin(int, None, None)
-
-
-@pytest.mark.details
-@compiled_only
-def test_offsets_that_change_while_they_are_read_do_no_harm():
-    """If another thread moves a row outside the data, the call reads only the data or raises an error."""
-    pytest.importorskip("numpy")
-    program = """
-import threading
-import numpy as np
-from msgid.ids.bulk import _read_rows
-COUNT = 300_000
-data, offsets = np.zeros(34 * COUNT, np.uint8), np.arange(COUNT + 1, dtype=np.int64) * 34
-near, far = offsets[-4:-2].copy(), offsets[-4:-2] + (1 << 46)
-done = threading.Event()
-def disturb():
-    while not done.is_set():
-        offsets[-4:-2] = far
-        offsets[-4:-2] = near
-thread = threading.Thread(target=disturb)
-thread.start()
-raised = 0
-for _ in range(100):
-    try:
-        _read_rows(data, offsets, True)
-    except ValueError:
-        raised += 1
-done.set()
-thread.join()
-print("alive")
-"""
-    result = run(program)
-    assert (result.stdout, result.returncode) == ("alive\n", 0), result.stderr
