@@ -1,4 +1,8 @@
-"""The command line `msgid` in the process of the tests."""
+"""Commands that tests run: `msgid` in this process, and programs in processes of their own."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -10,3 +14,9 @@ def invoke(arguments, **options):
     from msgid.cli import msgid
 
     return testing.CliRunner().invoke(msgid, arguments, **options)
+
+
+def python(program, *arguments, **environment):
+    """Run a program of Python, with more variables in its environment, and return the process that has ended."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)

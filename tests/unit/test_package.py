@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from helpers.commands import python
 from helpers.examples import is_of_an_absent_extra, run_example
 from helpers.imports import folder_of, modules_of
 
@@ -137,7 +138,7 @@ def test_commands_of_the_distribution_can_be_called():
 def test_command_for_spark_without_pyspark_names_what_to_install():
     program = "import sys; sys.modules['pyspark'] = None; sys.argv = ['/bin/msgid-spark'];"
     program += "from spark_ext.__main__ import main; main()"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    result = python(program)
     assert result.returncode == 1
     assert re.fullmatch(
         r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]' .*\n", result.stderr

@@ -5,12 +5,12 @@ import copy
 import gc
 import multiprocessing
 import pickle
-import subprocess
 import sys
 import time
 import weakref
 
 import pytest
+from helpers.commands import python
 from helpers.minting import NOON, mint, place
 from helpers.strategies import EDGES32
 from hypothesis import example, given
@@ -83,7 +83,7 @@ outside = msgid.Generator()
     assert msgid.Generator(clock=lambda: time.time()).generate().time.timestamp() > 1_899_000_000
 assert all(before <= id.time.timestamp() <= time.time() for id in made), made
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python(program)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,15 +1,14 @@
 """The compiled core and the reference: the selection, and no leaks or crashes in C."""
 
 import gc
-import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import psutil
 import pytest
+from helpers.commands import python
 
 import msgid
 from msgid import MessageId
@@ -18,12 +17,6 @@ from msgid.ids import _native
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 native = _native.native
 compiled_only = pytest.mark.skipif(native is None, reason="the compiled core is not there, or not wanted")
-
-
-def run(program, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True
-    )
 
 
 def test_backend_under_test_is_the_one_of_its_functions(msgid):
@@ -35,7 +28,7 @@ def test_backend_under_test_is_the_one_of_its_functions(msgid):
 
 @pytest.mark.parametrize(("value", "backend"), [("1", "python"), ("yes", "python"), ("0", None), ("", None)])
 def test_msgid_pure_of_any_value_but_0_forces_the_reference(value, backend):
-    result = run("import msgid; print(msgid.backend, msgid.is_valid(msgid.generate_hex()))", MSGID_PURE=value)
+    result = python("import msgid; print(msgid.backend, msgid.is_valid(msgid.generate_hex()))", MSGID_PURE=value)
     default = "c" if _built() else "python"
     assert result.stdout == f"{backend or default} True\n"
 
@@ -52,7 +45,7 @@ import sys; sys.path.insert(0, {str(tmp_path)!r})
 import msgid; from msgid.ids import _native
 print(msgid.backend, len(msgid.generate_hex()), _native.REASON)
 """
-    result = run(program, MSGID_PURE="")
+    result = python(program, MSGID_PURE="")
     assert (result.stdout, result.stderr) == ("python 34 the compiled core was not built for this interpreter\n", "")
 
 
@@ -74,7 +67,7 @@ from msgid.ids import _native
 print(msgid.backend, len(caught), caught[0].category.__name__, caught[0].message, sep="|")
 print(_native.REASON)
 """
-    result = run(program, MSGID_PURE="")
+    result = python(program, MSGID_PURE="")
     reason = "the compiled core cannot be loaded: undefined symbol: _Py_HashBytes"
     assert result.stdout == f"python|1|RuntimeWarning|msgid runs in pure Python: {reason}\n{reason}\n", result.stderr
 

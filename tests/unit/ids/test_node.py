@@ -2,11 +2,10 @@
 
 import itertools
 import os
-import subprocess
-import sys
 
 import psutil
 import pytest
+from helpers.commands import python
 
 import msgid
 from msgid.ids import node
@@ -211,7 +210,7 @@ print(node._list_cards())
 )  # fmt: skip
 def test_cards_of_other_systems_are_those_of_psutil_then_getmac(psutil, getmac, source, names, failed):
     """If a library is missing or raises, the next one is asked, and the choice has the reason."""
-    result = run(LISTING.format(psutil=psutil, getmac=getmac))
+    result = python(LISTING.format(psutil=psutil, getmac=getmac))
     assert result.returncode == 0, result.stderr
     found = eval(result.stdout, {"Cards": Cards, "Interface": Interface, "PassedOver": node.PassedOver})
     assert found.source == source
@@ -249,15 +248,15 @@ go_on.set()
 thread.join()
 print(status)
 """
-    result = run(program, MSGID_NODE="")
+    result = python(program, MSGID_NODE="")
     assert result.stdout == "0\n", result.stderr
 
 
 def test_generator_with_a_node_loads_neither_psutil_nor_getmac():
     """The libraries are needed only to look up a node: not for an argument and not for MSGID_NODE."""
     program = "import sys, msgid; {}; print({{'psutil', 'getmac'}} & set(sys.modules))"
-    assert run(program.format("msgid.Generator(node=1).generate()"), MSGID_NODE="").stdout == "set()\n"
-    assert run(program.format("msgid.generate_batch(3)"), MSGID_NODE="random").stdout == "set()\n"
+    assert python(program.format("msgid.Generator(node=1).generate()"), MSGID_NODE="").stdout == "set()\n"
+    assert python(program.format("msgid.generate_batch(3)"), MSGID_NODE="random").stdout == "set()\n"
 
 
 def test_random_nodes_are_not_cards_and_differ():
@@ -289,21 +288,12 @@ def test_node_of_this_machine_is_one_of_its_cards():
     assert {candidate.mac for candidate in choice.passed_over} <= {"", *macs}
 
 
-def run(program, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_msgid_node_set_after_import_is_read_at_the_first_id():
     """The environment variable applies to the whole process; nothing is read at import."""
     mint = "import msgid; print(msgid.generate().mac)"
-    assert run(mint, MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout == "aa:bb:cc:dd:ee:ff\n"
-    assert run("import msgid; print(msgid.generate().origin)", MSGID_NODE="random").stdout == "random\n"
-    assert run("import msgid", MSGID_NODE="nonsense").returncode == 0
+    assert python(mint, MSGID_NODE="aa:bb:cc:dd:ee:ff").stdout == "aa:bb:cc:dd:ee:ff\n"
+    assert python("import msgid; print(msgid.generate().origin)", MSGID_NODE="random").stdout == "random\n"
+    assert python("import msgid", MSGID_NODE="nonsense").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -326,5 +316,5 @@ for call in (msgid.generate, msgid.generate_hex, lambda: msgid.generate_batch(1)
         print(error)
 msgid.Generator(node=1).generate()
 """
-    result = run(program, MSGID_NODE=said)
+    result = python(program, MSGID_NODE=said)
     assert result.stdout.splitlines() == [f"MSGID_NODE must be {form}, got {said!r}"] * 6, result.stderr

@@ -1,14 +1,12 @@
 """The compiled scanner and the Python scanner are equal on all bytes and raise only the documented error."""
 
 import io
-import os
 import random
-import subprocess
-import sys
 import tracemalloc
 from types import SimpleNamespace
 
 import pytest
+from helpers.commands import python
 from helpers.iggy_files import messages, mutated
 
 import msgid
@@ -182,9 +180,7 @@ def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
         "print(iggy.decode_log(crc, layout='m45')[0].layout);"
         "iggy.decode_log(raw)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "MSGID_PURE": "1"}, capture_output=True, text=True
-    )
+    done = python(code, MSGID_PURE="1")
     assert done.stdout.split() == ["python", "True", "m45"]
     assert done.stderr.splitlines()[-1] == (
         f"ImportError: cannot check XXH3 checksums without xxhash: {to_install('iggy')}"

@@ -1,10 +1,10 @@
 """Batches: larger than one statement, interrupted, on a full disk, and on tables that grow."""
 
-import subprocess
 import sys
 
 import pytest
 from handlers import careless
+from helpers.commands import python
 
 from msgid.processing import MemoryStore, Message, PostgresStore, Processor, SqliteStore
 
@@ -99,13 +99,11 @@ print(error, len(published))
 def test_batch_on_a_full_disk_is_published_only_if_it_is_stored(tmp_path, limit):
     """A full disk raises an error; published messages are stored, and the others are handled when there is room."""
     path = tmp_path / "states.db"
-    program = [sys.executable, "-c", FULL, str(path), str(limit)]
-    error, published = subprocess.run(program, check=True, capture_output=True, text=True).stdout.split()
+    error, published = python(FULL, path, limit).stdout.split()
     assert error == "OperationalError"
     store = SqliteStore(path)
     assert sum(len(store.history(f"key {number}")) for number in range(3)) == int(published) < 2000
-    program[-1] = str(1 << 40)
-    assert subprocess.run(program, check=True, capture_output=True, text=True).stdout.split() == ["None", "2000"]
+    assert python(FULL, path, 1 << 40).stdout.split() == ["None", "2000"]
     assert sum(len(store.history(f"key {number}")) for number in range(3)) == 2000
 
 

@@ -1,11 +1,11 @@
 """Stores across real forks: a child is refused in one line, and changes nothing for its parent."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 from handlers import append
+from helpers.commands import python
 
 from msgid.processing import Message, Processor, SqliteStore
 
@@ -111,6 +111,5 @@ assert SqliteStore(sys.argv[1])._handlers("h") == [(1, "h")]
 
 def test_child_that_ends_in_the_middle_of_a_transaction_damages_nothing(tmp_path):
     """A signal handler forks in a transaction: the child neither commits nor rolls back, and the parent stores."""
-    program = [sys.executable, "-c", ENDING, str(tmp_path / "states.db")]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    done = python(ENDING, tmp_path / "states.db")
     assert (done.returncode, done.stderr) == (0, "")

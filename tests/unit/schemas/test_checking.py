@@ -2,10 +2,9 @@
 
 import io
 import json
-import subprocess
-import sys
 
 import pytest
+from helpers.commands import python
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -342,7 +341,7 @@ thread = threading.Thread(target=run)
 thread.start()
 thread.join()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = python(program)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split().count("reject") >= 12
 
