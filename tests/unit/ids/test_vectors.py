@@ -51,29 +51,6 @@ def test_ids_of_running_clients_have_the_times_of_their_sends(msgid, near):
         assert row.before - SECOND <= made <= row.after, row
 
 
-@pytest.mark.parametrize(
-    ("text", "host", "port", "offset"),
-    [
-        ("7F0000010000238F000000000001E240", "127.0.0.1", 9103, 123456),  # apache/rocketmq MessageDecoderTest
-        (
-            "24084004018081003FAA1DDE2B3F898A00002A9F0000000000000CA0",
-            "2408:4004:180:8100:3faa:1dde:2b3f:898a",
-            10911,
-            3232,
-        ),
-        ("0AAF0895000078BF000000000009BB4A", "10.175.8.149", 30911, 637770),  # rocketmq-client-go
-        ("7F0000010000276B0000000000000400", "127.0.0.1", 10091, 1024),  # rocketmq-client-cpp
-        ("20010db81234567800000000abcdef0100002A9F0000000000001234", "2001:db8:1234:5678::abcd:ef01", 10911, 4660),
-        ("c000020a00002a9f00000000000004d2", "192.0.2.10", 10911, 1234),  # EventHorizon.RocketMQ, lower case
-    ],
-)
-def test_broker_offset_ids_of_other_libraries_decode_and_encode_the_same(msgid, text, host, port, offset):
-    id = msgid.parse(text)
-    assert id == msgid.BrokerOffsetId(host, port, offset)
-    assert (str(id.host), id.port, id.offset) == (host, port, offset)
-    assert str(id) == text.upper()
-
-
 def test_offset_that_is_negative_is_not_a_broker_offset(msgid):
     """EventHorizon.RocketMQ's test round-trips offset -42; the rule reads it as a client ID and loses nothing."""
     text = "20010DB800000000000000000000000100002A9FFFFFFFFFFFFFFFD6"

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -29,7 +28,16 @@ pytest.importorskip("fastavro")
 pytest.importorskip("jsonschema_rs")
 pytest.importorskip("filelock")
 
-WRITER = Path(__file__).parents[2] / "programs" / "registry_writer.py"
+WRITER = """
+import sys
+from msgid.schemas import SchemaRegistry
+path, subject, count = sys.argv[1:]
+registry = SchemaRegistry(path, lock_timeout=60)
+print("ready", flush=True)
+for number in range(int(count)):
+    schema = registry.register(subject, f'{{"const": "{subject} {number}"}}')
+    print(schema.id, schema.version, flush=True)
+"""
 
 
 @pytest.fixture
@@ -206,7 +214,7 @@ def test_registers_of_many_threads_share_no_id(path, shared):
 
 
 def writer(path, subject, count):
-    command = [sys.executable, str(WRITER), str(path), subject, str(count)]
+    command = [sys.executable, "-c", WRITER, str(path), subject, str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
