@@ -107,7 +107,7 @@ def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str]) 
     )
     severity = '<tr class="{1}">' if name == "findings" else "<tr>"
     body = "".join(f"{severity.format(*row[:2])}{''.join(map(_cell, row))}</tr>" for row in shown)
-    more = f": {_MAX_ROWS:,} of {len(rows):,}" if len(rows) > _MAX_ROWS else ""
+    more = f": the first {_MAX_ROWS:,}" if len(rows) > _MAX_ROWS else ""
     title = name.capitalize()
     return (
         f"<h2>{title}</h2><style>@media (max-width:40rem){{{labels}}}</style>"

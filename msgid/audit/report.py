@@ -584,16 +584,20 @@ def _lost_in_short(report: Report) -> list[str]:
     largest = sorted(lost_ranges(report), key=lambda gap: -gap.count)
     places = [f"{_shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
     ids = [_shown(one.id or "") for one in report.differences if one.fault == "lost" and one.offset is None]
-    if ids:
-        lost = sum(one.count for one in report.findings if one.check == "lost_messages")
-        return [f"lost: {_first(ids, lost, 'other')}"]
-    return [f"read again: {_first(places, len(places), 'other range')}"] if places else []
-
-
-def _first(names: list[str], total: int, noun: str) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = [f"and {_of(total - NAMED, noun)}"] if total > NAMED else []
-    return ", ".join((*names[:NAMED], *more))
+    lost = sum(one.count for one in report.findings if one.check in ("lost_messages", "missing_offsets"))
+    listed = sum(gap.count for gap in largest)
+    names = (ids or places)[:NAMED]
+    rest = (lost if ids else len(places)) - len(names)
+    if not names:
+        return []
+    if places and listed < lost:
+        names.append(f"and others: the report lists {listed:,} of {lost:,} lost messages")
+    elif rest:
+        names.append(f"and {_of(rest, 'other' if ids else 'other range')}")
+    uncompared = (one for one in report.findings if (one.check, one.scope) == ("uncompared_messages", TABLE))
+    unread = report.unplaced + sum(one.count for one in uncompared)
+    aside = f"; {_of(unread, 'row')} that cannot be read may be among these" if unread else ""
+    return [f"{'lost' if ids else 'read again'}: {', '.join(names)}{aside}"]
 
 
 def _laid_out(findings: list[Finding]) -> list[str]:
