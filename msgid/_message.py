@@ -49,7 +49,7 @@ class Message(_Fields):
         key: The business key whose state the message changes.
         body: The content.
         timestamp: The time of the message, in microseconds since 1970 or as an aware datetime. None means the time in
-            the ID, if the ID is of version 1.
+            the ID, if the ID is of version 1. An ID that is derived from a UUID does not have a time.
 
     Raises:
         InvalidMessageId: if the ID is empty, or neither text nor bytes nor an ID.
@@ -98,7 +98,7 @@ class Known(NamedTuple):
     raw: bytes
     """The bytes that are hashed into derived IDs."""
     seconds: int | None
-    """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time."""
+    """Seconds since 2021-01-01T00:00:00Z; None if the ID does not have a time, as one that is derived from a UUID."""
 
 
 def read_id(id: object) -> Known:
@@ -108,7 +108,7 @@ def read_id(id: object) -> Known:
     except InvalidMessageId:
         raw = b""
     if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
-        return Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big"))
+        return Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big") or None)
     same = identity(id)
     return Known(same, identity_bytes(same), None)
 

@@ -176,7 +176,7 @@ class BaseProcessor(Flow):
         assert outcome.error is not None
         letter = DeadLetter(message, outcome.kind, error_text(outcome.error), outcome.attempts)
         id, key = quote(message.id), quote(message.key)
-        what = "%s: message %s of key %s is %s after %d attempts: %s"
+        what = "%s: message %s of key %s is %s (attempts: %d): %s"
         _log.warning(what, self.name, id, key, letter.kind, letter.attempts, letter.error)
         return letter
 

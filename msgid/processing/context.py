@@ -40,7 +40,8 @@ class Output(NamedTuple):
 class Context:
     """New IDs, random numbers and the time for a handler; they are the same each time a message is handled.
 
-    All values depend only on the value of the message's ID, so another spelling of the ID gives the same values.
+    IDs and random numbers depend only on the value of the message's ID, so another spelling of the ID gives the same
+    ones. The time is that of the message, which a producer that sends it again must not change.
 
     >>> context = Context(Message("0156F7E71C361B21BC024CCDBE00000000", "key", None))
     >>> context.new_id(), context.now.year, context.random.randrange(1000)

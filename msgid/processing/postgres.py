@@ -202,7 +202,7 @@ class PostgresStore(SqlStore):
             except (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName) as error:
                 raise _refusal(error, "connections come from a pool in transaction mode: pass pooled=True") from None
             except (errors.InsufficientPrivilege, errors.InvalidSchemaName) as error:
-                raise _refusal(error, "create the tables, or grant rights on them") from None
+                raise _refusal(error, "create the schema and the tables, or grant rights on them") from None
             finally:
                 lost = connection is None or connection.closed
                 if connection is not None:

@@ -106,7 +106,10 @@ class SqliteStore(SqlStore):
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler")
         try:
-            retry(self._open, self._is_open_elsewhere, within(self._timeout, lambda: 0.01))
+            self._transact(self._create, writes=True)
+        except InvalidStore:
+            self.close()
+            raise
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 folder = os.path.dirname(self._path)
@@ -153,14 +156,6 @@ class SqliteStore(SqlStore):
             with self._lock:
                 _close(self._held)
 
-    def _open(self) -> None:
-        self._transact(self._create, writes=True)
-
-    def _is_open_elsewhere(self, _: Exception) -> bool:
-        """Return whether a store without entries is about to get them: the last one that closes deletes the log."""
-        self.close()
-        return self._is_marked and os.path.exists(f"{os.path.realpath(self._path)}-wal")
-
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = None
@@ -173,10 +168,15 @@ class SqliteStore(SqlStore):
         self._is_marked = _MARK in tables
         lost = f"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM msgid_heads) AND NOT EXISTS (SELECT 1 FROM {_MARK})"
         if self._is_marked and connection.execute(lost).fetchone():
-            raise InvalidStore(
-                f"cannot open {self._path}: it has lost its entries. Copy it with its -wal file, or by sqlite3's"
-                " .backup; if its first message was never handled, delete it"
-            )
+            log = f"{os.path.realpath(self._path)}-wal"
+            if not os.path.exists(log) or not os.path.getsize(log):  # this connection has not written into it yet
+                raise InvalidStore(
+                    f"cannot open {self._path}: it has lost its entries. Copy it with its -wal file, or by sqlite3's"
+                    " .backup; if its first message was never handled, delete it"
+                )
+            # With its log, the file has lost nothing: a process ended, or is, between the mark and the first entry.
+            connection.execute(f"DROP TABLE {_MARK}")
+            self._is_marked = False
 
     def _emptied(self, connection: sqlite3.Connection) -> None:
         if self._is_marked:

@@ -175,7 +175,7 @@ def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the identities of IDs, and the times of messages: given, in the ID, or `NO_TIME`."""
     fields = parse_batch(ids)
     is_v1 = fields.version == VERSION_1
-    in_id = np.where(is_v1, (fields.seconds.astype(np.int64) + EPOCH_UNIX) * 1_000_000, NO_TIME)
+    in_id = np.where(is_v1 & (fields.seconds > 0), (fields.seconds.astype(np.int64) + EPOCH_UNIX) * 1_000_000, NO_TIME)
     if times.null_count:
         times = pc.coalesce(times, pa.array(in_id))
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)

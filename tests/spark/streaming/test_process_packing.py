@@ -7,6 +7,7 @@ import pytest
 from helpers.buckets import COLUMNS
 
 import msgid
+from msgid import derive_id
 from msgid.ids._bytes import identity
 from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._packing import packer
@@ -49,8 +50,9 @@ def test_packed_ids_of_any_form_are_canonical():
 
 def test_packed_time_is_given_or_in_the_id_or_missing():
     """The time of the ID counts if the time of the row is NULL; other IDs lack a time."""
-    rows, _ = packed([V1[0], V1[1], "orders-0-42"], times=[5, None, None])
-    assert [message.time for message in rows] == [5, (START + 1) * 1_000_000, packing.NO_TIME]
+    of_uuid = str(derive_id("74b158ca-ddb3-498f-b0a9-9eec1c6197ae", 1))
+    rows, _ = packed([V1[0], V1[1], "orders-0-42", of_uuid], times=[5, None, None, None])
+    assert [message.time for message in rows] == [5, (START + 1) * 1_000_000, packing.NO_TIME, packing.NO_TIME]
 
 
 def test_packed_row_with_a_reason_is_malformed_and_has_its_json():

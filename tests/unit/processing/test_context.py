@@ -65,7 +65,9 @@ def test_publish_copies_the_body():
     assert context.outputs[0].body == {"sizes": [1, [2, 3]]}
 
 
-@pytest.mark.parametrize("id", [V0, UUID, "orders-0-42"])
+@pytest.mark.parametrize(
+    "id", [V0, UUID, "orders-0-42", msgid.derive_id(UUID, "order 17"), str(msgid.derive_id(V0, 1))]
+)
 def test_now_of_a_message_without_a_time_raises(id):
     with pytest.raises(MissingTime, match="does not have a time: neither its ID nor its timestamp contains one"):
         Context(Message(id, "key", None)).now  # noqa: B018

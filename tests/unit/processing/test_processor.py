@@ -165,7 +165,7 @@ def test_each_outcome_is_observed_after_it_is_settled(published, caplog):
     assert seen == first
     errors = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert errors == ["no metrics"] * 3
-    assert "h: message 'b' of key 'key' is failed after 2 attempts: ValueError: the word is fail" in caplog.messages
+    assert "h: message 'b' of key 'key' is failed (attempts: 2): ValueError: the word is fail" in caplog.messages
 
 
 @pytest.mark.parametrize(
@@ -328,9 +328,7 @@ def test_message_with_the_id_of_another_is_a_conflict(keep_outputs, caplog):
     assert processor.handle(second).kind == "conflict"
     assert [letter.message.body for letter in letters] == [second.body] * 2
     assert (len(published), len(store.history("key"))) == (2, 1)
-    assert (
-        f"orders: message {V1!r} of key 'key' is conflict after 0 attempts: ChangedBody: message {V1!r}" in caplog.text
-    )
+    assert f"orders: message {V1!r} of key 'key' is conflict (attempts: 0): ChangedBody: message {V1!r}" in caplog.text
     silent = Processor(store, lambda *_: None, list, name="orders")
     with pytest.raises(ChangedBody, match="has the ID of a handled message and another body: not handled"):
         silent.handle(second)

@@ -1,5 +1,7 @@
 """The place of a store is replaced: a pool, a switchover, a deleted file, a copy; or a signal ends a call."""
 
+import itertools
+import os
 import shutil
 import signal
 import sqlite3
@@ -90,6 +92,33 @@ def test_file_that_was_copied_without_its_log_is_refused(tmp_path):
     assert [outcome.kind for outcome in handled(SqliteStore(copy), "a", "b")] == ["duplicate"] * 2
     store.close()
     assert handled(SqliteStore(path), "b")[0].kind == "duplicate"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_file_of_a_process_that_was_killed_in_its_first_message_is_opened_again(tmp_path):
+    """At each statement of the first open and the first message: nothing was copied, so nothing is lost."""
+
+    class KilledStore(SqliteStore):
+        """Ends the process at a statement, as `kill -9` does."""
+
+        def _connection(self):
+            connection = super()._connection()
+            connection.set_trace_callback(lambda _: next(self.left, None) is None and os._exit(9))
+            return connection
+
+    for statement in itertools.count():
+        path = tmp_path / f"{statement}.db"
+        child = os.fork()
+        if not child:
+            KilledStore.left = iter(range(statement))
+            handled(KilledStore(path), "a")
+            os._exit(0)
+        killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        SqliteStore(path).close()
+        assert [outcome.state for outcome in handled(SqliteStore(path), "a", "b")] == [1, 2]
+        if not killed:
+            break
+    assert statement > 15, "the statements of a message were not all tried"
 
 
 def test_store_without_entries_is_opened_again_in_the_file_of_an_application(tmp_path):

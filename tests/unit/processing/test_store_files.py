@@ -252,7 +252,7 @@ def test_role_without_the_right_to_create_uses_the_tables_of_the_guide(postgres)
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE ROLE consumer LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         address = make_conninfo(postgres, user="consumer")
-        with pytest.raises(InvalidStore, match="permission denied for schema public; create the tables, or grant"):
+        with pytest.raises(InvalidStore, match="permission denied for schema public; create the schema and the tables"):
             PostgresStore(address)
         with pytest.raises(InvalidStore, match="the tables are missing, and create is False"):
             PostgresStore(address, create=False, schema="msgid")
