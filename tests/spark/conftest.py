@@ -1,36 +1,32 @@
 """Fixtures of the Spark tests."""
 
-from contextlib import contextmanager
-
 import pytest
+from helpers import sessions
 
+from spark_ext._settings import settings
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
-@contextmanager
-def generating(spark):
-    """Run queries with generated code, as Spark does by default."""
-    before = {name: spark.conf.get(name) for name in GENERATED}
-    for name, value in GENERATED.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
+@pytest.fixture
+def other_settings(request, spark):
+    """Run a test under settings that must not change a value; under Spark's own with ``--spark-defaults``."""
+    with settings(spark, {} if request.config.getoption("--spark-defaults") else sessions.other_settings()):
+        yield
 
 
 @pytest.fixture
 def generated_code(spark):
     """Run the queries of a test with generated code."""
-    with generating(spark):
+    with settings(spark, GENERATED):
         yield
 
 
 @pytest.fixture(scope="module")
 def module_of_generated_code(spark):
     """Run the queries of a module with generated code."""
-    with generating(spark):
+    with settings(spark, GENERATED):
         yield
 
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 from helpers import vector_files as vectors
-from helpers.covering import covering, first_by_default
+from helpers.sessions import collected
 from helpers.spark_errors import query_fails
 from helpers.strategies import ids, many
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import msgid
 import spark_ext
 from spark_ext import _compat
+from spark_ext.columns._expressions import hex_text, no_id_reason
 
 pytestmark = pytest.mark.spark
 
@@ -75,65 +76,79 @@ def flat_parse_id(col):
     return F.when(p.isNotNull(), F.struct(*(p[name].alias(name) for name in names), time.alias("time")))
 
 
-def check_all(spark, texts):
-    rows = (
-        frame(spark, texts)
-        .select(
-            "id",
-            flat_parse_id("id").alias("v1"),
-            spark_ext.try_parse_v0("id").alias("v0"),
-            spark_ext.try_translate_v0("id").alias("canonical"),
-            spark_ext.is_valid_id("id").alias("valid"),
-            spark_ext.id_kind("id").alias("kind"),
-            F.unix_timestamp(spark_ext.id_time("id")).alias("time"),
-            spark_ext.id_origin("id").alias("origin"),
-            spark_ext.time_key("id").alias("key"),
-            spark_ext.id_to_binary("id").alias("binary"),
-            spark_ext.id_from_binary(spark_ext.id_to_binary("id")).alias("text"),
-            spark_ext.id_to_uuid("id").alias("uuid"),
-            spark_ext.id_from_uuid(spark_ext.id_to_uuid("id")).alias("of_uuid"),
-        )
-        .collect()
+def check_all(spark, connect, values, type="string"):
+    """Check each function of text or bytes against Python, and that no function needs a Python worker."""
+    made = frame(spark, [*values, None], type).select(
+        "id",
+        flat_parse_id("id").alias("v1"),
+        spark_ext.try_parse_v0("id").alias("v0"),
+        spark_ext.try_translate_v0("id").alias("canonical"),
+        spark_ext.is_valid_id("id").alias("valid"),
+        spark_ext.id_kind("id").alias("kind"),
+        F.unix_timestamp(spark_ext.id_time("id")).alias("time"),
+        spark_ext.id_origin("id").alias("origin"),
+        spark_ext.time_key("id").alias("key"),
+        spark_ext.id_to_binary("id").alias("binary"),
+        spark_ext.id_from_binary(spark_ext.id_to_binary("id")).alias("text"),
+        spark_ext.id_to_uuid("id").alias("uuid"),
+        spark_ext.id_from_uuid(spark_ext.id_to_uuid("id")).alias("of_uuid"),
+        no_id_reason(hex_text("id")).alias("reason"),
     )
-    assert len(rows) == len(texts)
+    *rows, null = collected(made, connect)
+    assert tuple(null) == (*[None] * (len(null) - 1), "no id")
+    assert len(rows) == len(values)
     for row in rows:
-        v0 = twin_of_parse_v0(row.id)
-        assert (row.v1 and tuple(row.v1)) == twin_of_parse_id(row.id)
+        text = row.id if type == "string" else row.id.hex()
+        v0 = twin_of_parse_v0(text)
+        assert (row.v1 and tuple(row.v1)) == twin_of_parse_id(text)
         assert (row.v0 and tuple(row.v0)) == v0
-        assert row.canonical == (msgid.translate_v0(row.id) if v0 else None)
-        assert row.valid == msgid.is_valid(row.id)
-        id = msgid.parse(row.id) if row.valid else None
+        assert row.canonical == (msgid.translate_v0(text) if v0 else None)
+        assert row.valid == msgid.is_valid(text)
+        id = msgid.parse(text) if row.valid else None
         v1 = id if isinstance(id, msgid.MessageId) else None
         assert row.kind == (id and id.kind)
         assert row.time == (v1 and msgid.layout.EPOCH_UNIX + v1.seconds)
         assert row.origin == (v1 and v1.origin)
         assert row.key == (v1 and v1.time_key)
-        assert row.binary == (bytes.fromhex(row.id) if id else None)
-        assert row.text == (row.id.upper() if id else None)
+        assert row.binary == (bytes.fromhex(text) if id else None)
+        assert row.text == (text.upper() if id else None)
         assert (row.uuid, row.of_uuid) == ((str(v1.uuid), str(v1)) if v1 else (None, None))
+        assert row.reason == (None if id else reason_of(text))
+
+
+def reason_of(text):
+    """Return why text is not an ID, as Python says it."""
+    with pytest.raises(msgid.InvalidMessageId) as caught:
+        msgid.parse(text)
+    return caught.value.reason
 
 
 FORMS = [str, lambda id: str(id).lower(), lambda id: id.canonical]
 invalid = st.text(max_size=60) | st.text("0123456789abcdefABCDEF", min_size=30, max_size=60)
 
 
-@pytest.mark.parametrize("ansi", first_by_default(["true", "false"], 1), indirect=True)
-def test_columns_of_any_text_agree_with_msgid(spark, ansi):
-    """Spark reads and refuses the same values as Python.
+def test_columns_of_any_text_agree_with_msgid(spark, connect, ansi):
+    """Spark reads and refuses the same values as Python, for the same reasons, and a value of NULL is NULL.
 
     Every kind of ID, in either case, bare or canonical; all real IDs from public logs; any text, hex of about the right
     length, and hostile text.
     """
     spelled = [FORMS[n % 3](id) for n, id in enumerate(many(ids, 150))]
     readable = [text.encode("utf-8", "replace").decode() for text in many(invalid, 150)]
-    check_all(spark, [*spelled, *readable, *(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
+    check_all(spark, connect, [*spelled, *readable, *(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
 
 
 @pytest.mark.details
-@pytest.mark.parametrize("ansi", first_by_default(["false", "true"], 1), indirect=True)
-def test_columns_in_generated_code_agree_with_msgid(spark, generated_code, ansi):
+def test_columns_of_any_bytes_agree_with_msgid(spark, connect, ansi):
+    """Bytes of any ID, bare or canonical, and other bytes."""
+    raws = many(ids.map(bytes) | ids.map(lambda id: bytes.fromhex(id.canonical)) | st.binary(max_size=30), 300)
+    check_all(spark, connect, raws, "binary")
+
+
+@pytest.mark.details
+def test_columns_in_generated_code_agree_with_msgid(spark, connect, generated_code):
     """Real IDs and hostile text, in the code that Spark generates and compiles by default."""
-    check_all(spark, [*(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
+    check_all(spark, connect, [*(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
 
 
 HOSTILE = {
@@ -161,28 +176,24 @@ def derived(column):
     return spark_ext.derive_id(column, F.lit(1))
 
 
-RAISING = {function.__name__: function for function in (spark_ext.parse_id, spark_ext.parse_v0, derived)}
+RAISING = (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0, derived)
 
 
-@pytest.mark.parametrize(("kind", "name"), covering(list(HOSTILE), [*RAISING, "translate_v0"], strength=1))
-def test_columns_of_hostile_input_raise_one_error(spark, kind, name):
+@pytest.mark.parametrize(("kind", "function"), zip(("10 kB", "no hex", "uuid", "version 2"), RAISING, strict=True))
+def test_columns_of_hostile_input_raise_one_error(spark, kind, function):
     """Without ``try_``, the query fails with the words of Python's own error."""
     text = HOSTILE[kind]
-    function = RAISING.get(name, spark_ext.translate_v0)
-    if (kind, name) == ("uuid", "derived"):  # a UUID is a parent like any ID
-        assert column(frame(spark, [text]), function("id")) == [str(msgid.derive_id(text, 1))]
-    else:
-        fails(frame(spark, [text]).select(function("id")), text)
-
-
-def fails(df, text):
-    with pytest.raises(msgid.InvalidMessageId) as python:
-        msgid.parse(text)
     with query_fails(by_user=True) as caught:
-        df.collect()
-    assert f": {python.value.reason}" in str(caught.value)
+        frame(spark, [text]).select(function("id")).collect()
+    assert f": {reason_of(text)}" in str(caught.value)
     assert "invalid message id '" in str(caught.value)
     assert ("... (10000 in all)" in str(caught.value)) == (len(text) > 64)
+
+
+def test_columns_of_a_uuid_are_a_parent(spark):
+    """A UUID is a parent like any ID."""
+    text = HOSTILE["uuid"]
+    assert column(frame(spark, [text]), derived("id")) == [str(msgid.derive_id(text, 1))]
 
 
 def test_columns_of_the_other_version_raise_and_say_so(spark):
@@ -197,10 +208,10 @@ def test_columns_of_the_other_version_raise_and_say_so(spark):
             frame(spark, [text]).select(function("id")).collect()
 
 
-def test_columns_of_null_are_null(spark, ansi):
+def test_columns_of_null_are_null(spark):
     """NULL is NULL, never an error; a struct is NULL itself, not a struct of NULLs."""
-    df = frame(spark, [None])
-    assert column(df, *(getattr(spark_ext, name)("id") for name in OF_AN_ID)) == [(None,) * len(OF_AN_ID)]
+    raising = (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0)
+    assert column(frame(spark, [None]), *(function("id") for function in raising)) == [(None,) * 3]
     structs = (spark_ext.try_parse_id, spark_ext.try_parse_v0)
     assert column(frame(spark, [None, "x"]), *(function("id").isNull() for function in structs)) == [(True, True)] * 2
 
@@ -250,23 +261,6 @@ def test_field_selected_alone_is_computed_alone(spark, connect):
     whole = df.select(spark_ext.try_parse_id("id").alias("x"))._jdf.queryExecution().optimizedPlan().toString()
     assert "timestamp" in whole
     assert "0a:" in whole
-
-
-def test_columns_of_ids_need_no_python_worker(spark, connect):
-    """All of it runs in the JVM: the plan evaluates no Python."""
-    if connect:
-        pytest.skip("the plan is the server's")
-    functions = [getattr(spark_ext, name) for name in OF_AN_ID]
-    more = (
-        spark_ext.assign_id(),
-        spark_ext.derive_id("id", F.lit("x")),
-        spark_ext.position_id("id", F.lit(1), F.lit(0)),
-        spark_ext.v0_time("id", F.lit(0), F.lit("UTC")),
-    )
-    df = frame(spark, [V1]).select(*(function("id") for function in functions), *more)
-    assert "Python" not in df._jdf.queryExecution().executedPlan().toString()
-    made = frame(spark, [V1]).select(spark_ext.generate_id())
-    assert "ArrowEvalPython" in made._jdf.queryExecution().executedPlan().toString()
 
 
 def test_assign_id_of_rows_numbers_partitions_and_rows(spark, ansi):

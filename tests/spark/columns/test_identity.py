@@ -33,22 +33,16 @@ def columns(spark, values, type):
 
 
 def test_identity_of_any_text_equals_the_python_function(spark, ansi):
-    """Text of every kind and spelling has the identity that Python gives it, in ANSI mode and outside it."""
-    texts = many(spellings.filter(bool), 500)
-    assert columns(spark, texts, "string") == [identity_of(text) for text in texts]
+    """Text of every kind and spelling has the identity that Python gives it; for NULL and empty text it is NULL."""
+    texts = [*many(spellings.filter(bool), 500), None, ""]
+    assert columns(spark, texts, "string") == [identity_of(text) if text else None for text in texts]
 
 
 def test_identity_of_any_bytes_equals_the_python_function(spark, ansi):
     """Bytes of an ID and any other bytes have the identity that Python gives them."""
     values = many(ids.map(bytes) | st.binary(min_size=1, max_size=30), 500)
-    values += [value[1:] for value in values if len(value) > 1]
-    assert columns(spark, values, "binary") == [identity_of(value) for value in values]
-
-
-def test_identity_of_null_or_empty_value_is_null(spark):
-    """NULL and an empty value are not IDs."""
-    assert columns(spark, [None, ""], "string") == [None, None]
-    assert columns(spark, [None, b""], "binary") == [None, None]
+    values += [*(value[1:] for value in values if len(value) > 1), None, b""]
+    assert columns(spark, values, "binary") == [identity_of(value) if value else None for value in values]
 
 
 def test_identity_of_a_number_is_its_text(spark):

@@ -1,19 +1,27 @@
 """The SQL functions return the same results as the column functions, also for hostile input."""
 
 import pytest
-from helpers.covering import covering
 from helpers.versions import since
 from pyspark.errors import AnalysisException, PySparkException
 from sql_functions import EXAMPLES, FUNCTIONS, example_of
 
 import msgid
 import spark_ext
+from spark_ext._settings import settings
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"
 CLIENT = "C0A8F001103E214D29547ACFD6E30000"
+
+
+OF_THE_CASTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.binaryOutputStyle": "UTF-8",
+    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
+}
+"""The settings on which the text of an example depends."""
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +43,12 @@ def test_functions_that_a_session_lists_are_the_public_ones_with_a_comment(regis
         assert said == f"{first} Example: {example_of(name)}"
 
 
-def test_example_of_each_function_gives_what_it_says(registered, request):
+def test_example_of_each_function_gives_what_it_says(registered, other_settings):
     """The reference and `DESCRIBE FUNCTION` show one example of each function."""
     assert EXAMPLES.keys() == FUNCTIONS.keys()
-    zone = registered.conf.get("spark.sql.session.timeZone")
-    request.addfinalizer(lambda: registered.conf.set("spark.sql.session.timeZone", zone))
-    registered.conf.set("spark.sql.session.timeZone", "UTC")
     calls = ", ".join(f"CAST({call} AS STRING) AS {name}" for name, (call, _) in EXAMPLES.items())
-    shown = registered.sql(f"SELECT {calls}").first().asDict()
+    with settings(registered, OF_THE_CASTS):
+        shown = registered.sql(f"SELECT {calls}").first().asDict()
     assert shown == {name: result for name, (_, result) in EXAMPLES.items()}
 
 
@@ -84,12 +90,9 @@ def test_msgid_assign_numbers_the_rows_of_one_call(registered):
     ("call", "message"),
     [
         ("msgid_parse('x')", "invalid message id 'x': must have 32, 34, 56 or 58 hex digits, got 1 characters"),
-        (f"msgid_parse('{BROKER}')", "must be of version 1"),
         (f"msgid_parse_v0('{V1}')", "must be of version 0, got version 1"),
-        (f"msgid_translate_v0('{V1}')", "must be of version 0, got version 1"),
         ("msgid_derive('x', 'y')", "invalid message id 'x'"),
         ("msgid_position('log', -1, now())", "offset must be 0 to 281474976710655, got -1"),
-        ("msgid_position('log', 1, 1648047038000)", "at must be Unix seconds within the years 1 to 9999, got 16480470"),
         (f"msgid_derive_at('{V1}', 'y', -62135596801)", "at must be Unix seconds within the years 1 to 9999, got -621"),
     ],
 )
@@ -134,28 +137,19 @@ AT_A_MOMENT = [
 
 
 @pytest.mark.details
-@pytest.mark.parametrize(
-    ("zone", "ansi"), covering(["UTC", "Asia/Tokyo"], ["true", "false"], strength=0), indirect=["ansi"]
-)
-def test_sql_functions_of_a_moment_without_a_zone_raise(registered, ansi, zone):
+def test_sql_functions_of_a_moment_without_a_zone_raise(registered, ansi):
     """A date or a timestamp without a time zone is rejected before the query runs, and text when it is read."""
-    registered.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        for call in AT_A_MOMENT:
-            for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
-                with pytest.raises(AnalysisException, match="cannot cast"):
-                    _ = registered.sql(f"SELECT {call.format(at)}").schema
-            with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
-                registered.sql(f"SELECT {call.format(TEXT_MOMENT)}").collect()
-        row = registered.sql(
-            "SELECT msgid_position('log', 1, timestamp_seconds(1648047038)) AS at, "
-            "msgid_position('log', 1, 1648047038) AS unix, "
-            f"msgid_derive('{V1}', timestamp_seconds(0)) AS name"
-        ).first()
-        assert row.at == row.unix == str(msgid.position_id("log", 1, 1_648_047_038))
-        assert row.name == str(msgid.derive_id(V1, "1970-01-01 00:00:00"))
-    finally:
-        registered.conf.unset("spark.sql.session.timeZone")
+    for call in AT_A_MOMENT:
+        for at in ("date'2024-03-23'", "timestamp_ntz'2024-03-23 14:50:38'"):
+            with pytest.raises(AnalysisException, match="cannot cast"):
+                _ = registered.sql(f"SELECT {call.format(at)}").schema
+        with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+            registered.sql(f"SELECT {call.format(TEXT_MOMENT)}").collect()
+    row = registered.sql(
+        "SELECT msgid_position('log', 1, timestamp_seconds(1648047038)) AS at, "
+        "msgid_position('log', 1, 1648047038) AS unix"
+    ).first()
+    assert row.at == row.unix == str(msgid.position_id("log", 1, 1_648_047_038))
 
 
 WRONG_TYPES = [
@@ -178,9 +172,8 @@ def test_sql_functions_of_wrong_types_are_the_same_with_and_without_ansi_mode(re
     """Neither a silent NULL nor another ID: what a function returns or raises never depends on ANSI mode."""
     results = []
     for ansi in ("true", "false"):
-        registered.conf.set("spark.sql.ansi.enabled", ansi)
-        results.append({call: outcome_of(registered, call) for call in WRONG_TYPES})
-    registered.conf.unset("spark.sql.ansi.enabled")
+        with settings(registered, {"spark.sql.ansi.enabled": ansi}):
+            results.append({call: outcome_of(registered, call) for call in WRONG_TYPES})
     assert results[0] == results[1]
     assert results[0]["msgid_position('a', 1, '2024-01-01')"] == "CAST_INVALID_INPUT"
 
@@ -194,11 +187,7 @@ def outcome_of(spark, call):
 
 
 @pytest.mark.parametrize(
-    ("case", "ansi"),
-    covering(
-        [("1.2D", r"1\.2"), ("1.7", r"1\.7"), ("double('NaN')", "NaN"), ("-1", "-1")], ["true", "false"], strength=1
-    ),
-    indirect=["ansi"],
+    ("case", "ansi"), [(("1.7", r"1\.7"), "true"), (("double('NaN')", "NaN"), "false")], indirect=["ansi"]
 )
 def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ansi, case):
     """A fraction or NaN as an offset raises an error and is not rounded."""
@@ -229,7 +218,7 @@ def test_sql_functions_of_text_as_long_as_bytes_take_it_as_text(registered):
     )
     df = registered.createDataFrame([(text,) for text in texts], "id string")
     assert {row[0] for row in df.selectExpr("msgid_kind(id)").collect()} == {None}
-    for text in texts:
+    for text in texts[1::4]:
         df = registered.createDataFrame([(text,)], "id string")
         with pytest.raises(PySparkException, match=f"invalid message id ['\"]{text[:10]}"):
             df.selectExpr("msgid_parse(id)").collect()

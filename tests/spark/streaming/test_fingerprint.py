@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from msgid import _contents as contents
 from spark_ext.streaming._fingerprint import fingerprint_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("other_settings")]
 
 EQUAL = [
     ("CAST('NaN' AS DOUBLE)", "CAST('NaN' AS DOUBLE) * -1"),
