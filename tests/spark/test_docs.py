@@ -5,6 +5,7 @@ from runpy import run_path
 
 import pytest
 from helpers import markdown
+from helpers.edges import session_zone
 from helpers.servers import running_postgres
 from pyspark.errors import AnalysisException
 
@@ -32,13 +33,8 @@ def test_examples_of_a_page_give_what_they_show(spark, page, monkeypatch, tmp_pa
     # A page registers a format.
     monkeypatch.setattr(table_formats._FORMATS, "loaded", dict(table_formats._FORMATS.loaded))
     code = "\n".join(block.example for block in markdown.blocks(page))
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    try:
-        with running_postgres() if DATABASE in code else nullcontext() as address:
-            markdown.run_text(code.replace(DATABASE, repr(address)), page, {"spark": spark})
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
+    with session_zone(spark, "UTC"), running_postgres() if DATABASE in code else nullcontext() as address:
+        markdown.run_text(code.replace(DATABASE, repr(address)), page, {"spark": spark})
 
 
 @pytest.mark.details

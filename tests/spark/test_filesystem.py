@@ -9,6 +9,7 @@ from helpers.sinks import numbers
 import spark_ext
 from spark_ext import _filesystem
 from spark_ext._filesystem import PathError, filesystem, resolve
+from spark_ext._settings import settings
 
 pytestmark = pytest.mark.spark
 
@@ -68,14 +69,11 @@ def test_filesystem_of_a_path_without_a_scheme_is_sparks_default(spark, monkeypa
     if not hasattr(spark, "_jvm"):
         pytest.skip("Spark Connect does not show Hadoop's settings")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    spark.conf.set("fs.defaultFS", "s3a://lake")
-    try:
+    with settings(spark, {"fs.defaultFS": "s3a://lake"}):
         assert resolve("/data/orders/") == "s3://lake/data/orders"
         files, inner = filesystem("/data/orders")
         assert (files.type_name, inner) == ("s3", "lake/data/orders")
         assert resolve("file:///data") == "/data"
-    finally:
-        spark.conf.unset("fs.defaultFS")
     assert resolve("/data/orders") == "/data/orders"
 
 

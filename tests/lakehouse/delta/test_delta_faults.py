@@ -1,6 +1,5 @@
-"""Delta at night: a table per feature, batches in any order, and drivers that are killed at any step."""
+"""Delta at night: a table per feature, and drivers that are killed at any step."""
 
-import random
 from contextlib import suppress
 
 import pytest
@@ -41,28 +40,6 @@ def test_each_feature_alone_is_written_by_both_ways_or_refused(spark, feature):
             with suppress(TableConflict):
                 assert not write(orders(each, number), number, path=path)
         assert numbers(ids.read_table(spark, path)) == expected
-
-
-@pytest.mark.variants
-def test_batches_in_any_order_are_never_lost_or_repeated(spark, tmp_path, seed):
-    """True means new rows, False means that the last batch is replayed, and a lower number is an error."""
-    chance, other = random.Random(seed), without_catalog(spark)
-    written, told, path = set(), set(), str(tmp_path / "t")
-    for _ in range(40):
-        series, way = chance.random() < 0.5, chance.choice((spark, other))
-        number = max(written, default=-1) + 1 if series else chance.randrange(12)
-        try:
-            wrote = write(way.range(number, number + 1), number, path=path)
-        except TableConflict:
-            assert number < max(written), f"seed {seed}"
-            wrote = None
-        else:
-            assert number >= max(written, default=0), f"seed {seed}"
-            assert wrote is (number not in written), f"seed {seed}"
-            written.add(number)
-        told.add(wrote)
-        assert numbers(ids.read_table(spark, path)) == sorted(written), f"seed {seed}"
-    assert {True, False} <= told
 
 
 @pytest.mark.faults

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 from helpers.sinks import numbers
-from helpers.threads import at_once
 from lakehouse.drivers import DRIVER_SECONDS, start
 
 import spark_ext as ids
@@ -46,22 +45,6 @@ class TestIceberg(TableFormatTests):
     @pytest.fixture
     def table(self, jdbc):
         return TableName(f"{jdbc}.t")
-
-
-@pytest.mark.parametrize("catalog", ["db", "rest"])
-def test_replayed_batch_is_written_once(spark, request, catalog):
-    """The last batch is not written again, and a lower number is refused: Spark replays its last batch alone."""
-    t = request.getfixturevalue(catalog) + ".t"
-    assert write(spark.range(5), 0, t)
-    assert not write(spark.range(7), 0, t)
-    assert write(spark.range(5, 8), 2, t)
-    for number in (0, 1):
-        with pytest.raises(TableConflict, match=rf"cannot write batch {number} of 'a' to .*: its batch 2 is in"):
-            write(spark.range(7), number, t)
-    assert numbers(read(spark, t)) == list(range(8)) == numbers(spark.table(t)) == numbers(ids.read_table(spark, t))
-    assert ids.write_once(spark.range(8, 9), 0, t, format="iceberg", app_id="b")  # the name in place of the path
-    assert numbers(read(spark, t)) == list(range(9))
-    assert refs(spark, t) == ["main"]
 
 
 def test_every_type_is_read_as_it_was(spark, db):
@@ -153,7 +136,7 @@ def test_session_that_cannot_use_the_table_says_why(spark, db):
 def test_writes_of_others_are_never_staged(spark, db, monkeypatch):
     """`write_once` sets neither `spark.wap.id` nor `write.wap.enabled`; and its rows are not staged by them."""
     t = f"{db}.t"
-    assert write(spark.range(1), 0, t)
+    assert ids.write_once(spark.range(1), 0, t, format="iceberg", app_id="a")  # the name in place of the path
     assert "write.wap.enabled" not in {row.key for row in spark.sql(f"SHOW TBLPROPERTIES {t}").collect()}
     append = iceberg._Table._append
 
@@ -249,24 +232,6 @@ def test_batches_are_known_after_their_snapshots_have_expired(spark, db, monkeyp
     assert not write(spark.range(3, 4), 3, t)
     assert write(spark.range(4, 5), 4, t)
     assert numbers(read(spark, t)) == list(range(5))
-
-
-def test_drivers_at_once_write_a_batch_once(spark, jdbc):
-    """Three sessions, each with a catalog of its own, write the same batch; then one batch per writer."""
-    t = f"{jdbc}.t"
-    settings = settings_of(spark, jdbc)
-    sessions = [spark.newSession() for _ in range(3)]
-    for session in sessions:
-        for key, value in settings.items():
-            session.conf.set(key, value)
-    for number in range(2):
-        rows = [session.range(100 * number, 100 * number + 100) for session in sessions]
-        found = at_once(*(lambda df=df, number=number: write(df, number, t) for df in rows))
-        assert sorted(found) == [False, False, True]
-    rows = {str(place): session.range(200 + place, 201 + place) for place, session in enumerate(sessions)}
-    assert at_once(*(lambda name=name, df=df: write(df, 0, t, name) for name, df in rows.items())) == [True] * 3
-    assert numbers(read(spark, t)) == [*range(203)]
-    assert refs(spark, t) == ["main"]
 
 
 def test_stream_is_continued_with_other_settings(spark, db, tmp_path):

@@ -71,9 +71,9 @@ def read(spark, path, **options):
     return spark.read.format("iggy").options(**options).load(str(path)).withColumn("micros", F.unix_micros("timestamp"))
 
 
-@pytest.mark.parametrize("layout", ["m45", "previous"])
-def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path, layout):
+def test_source_of_any_file_has_the_messages_of_msgid(spark, tmp_path):
     """Every field of every message equals that of `msgid.iggy`."""
+    layout = "previous"
     made = strategies.many(strategies.iggy_messages(layout), 100)
     (tmp_path / f"{0:020d}.log").write_bytes(iggy.encode_log(made, layout))
     rows = sorted(read(spark, tmp_path, layout=layout).collect(), key=lambda row: row.position)
@@ -131,14 +131,6 @@ def test_source_with_malformed_files_does_not_fail_the_job(spark, tmp_path):
     assert len(rows) == len(BROKEN) * 11
 
 
-def test_source_does_not_write(spark, tmp_path):
-    """Spark refuses it before a file is written."""
-    df = spark.createDataFrame([(1,)], "offset bigint")
-    with pytest.raises(Exception, match="writer is not implemented"):
-        df.write.format("iggy").mode("append").save(str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -149,10 +141,10 @@ def test_source_does_not_write(spark, tmp_path):
         ({"splitBytes": "1x"}, "splitBytes must be a number of bytes above 0, got '1x'"),
     ],
 )
-def test_source_with_bad_options_raises(spark, tmp_path, options, says):
+def test_source_with_bad_options_raises(options, says):
     """The error names the wrong option."""
-    with pytest.raises(Exception, match=says):
-        read(spark, tmp_path, **options).collect()
+    with pytest.raises(ValueError, match=says):
+        IggyDataSource({"path": "/in", **options}).schema()
 
 
 def test_source_of_a_missing_path_raises_and_of_an_empty_folder_is_empty(spark, tmp_path):

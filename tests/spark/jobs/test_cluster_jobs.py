@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 
-from spark_ext import _session, cli, read_table
+from spark_ext import _session, cli
 from spark_ext.cli import spark_ext
 
 pytestmark = pytest.mark.spark
@@ -38,21 +38,6 @@ def test_settings_of_the_cluster_are_kept(tmp_path, monkeypatch):
     ]
     (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
     assert _session.configured_settings() == {"spark.master", "spark.ui.enabled", "spark.a-b.c"}
-
-
-@pytest.mark.details
-def test_run_after_an_interrupted_one_replaces_what_spark_left(spark, tmp_path):
-    """A killed process leaves ``_temporary`` alone, which holds no results; complete results are still refused."""
-    (tmp_path / "in.txt").write_text(f"{ID}\n")
-    left = tmp_path / "out" / "ids" / "_temporary" / "0"
-    left.mkdir(parents=True)
-    (left / "part-0.parquet").write_text("half")
-    assert run("ids", tmp_path / "in.txt", "-o", tmp_path / "out").exit_code == 0
-    assert read_table(spark, str(tmp_path / "out" / "ids")).count() == 1
-    assert not left.exists()
-    again = run("ids", tmp_path / "in.txt", "-o", tmp_path / "out")
-    assert (again.exit_code, again.output.count("\n")) == (1, 1)
-    assert "holds results already" in again.output
 
 
 def test_error_of_spark_is_one_line(spark, tmp_path, monkeypatch):

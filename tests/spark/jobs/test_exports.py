@@ -8,6 +8,7 @@ from helpers.covering import first_by_default
 
 from msgid import kafka, rocketmq
 from msgid.schemas import SchemaRegistry, frame
+from spark_ext._settings import settings
 from spark_ext.jobs import messages_job as job
 from spark_ext.jobs._input import BadInput
 
@@ -23,10 +24,6 @@ KAFKA_ROWS = [
     {"key": b"k", "value": b"\xff", "topic": "orders", "partition": 3, "offset": offset, "timestamp": MOMENT}
     for offset in range(3)
 ]
-ROCKETMQ = (
-    "topic string, flag int, body binary, properties string, brokerName string, queueId int, queueOffset long,"
-    " bornTimestamp timestamp, storeTimestamp timestamp"
-)
 
 
 def written(spark, out):
@@ -89,23 +86,6 @@ def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_p
 
 
 @pytest.mark.details
-@pytest.mark.parametrize("how", ["json", pytest.param("parquet", marks=pytest.mark.details)])
-def test_messages_job_on_a_rocketmq_export_has_the_ids_of_plain_python(spark, tmp_path, how):
-    """The ID is that of the property UNIQ_KEY, or else the position ID of the queue offset."""
-    shared = {"topic": "orders", "flag": 0, "body": b"\xff", "properties": "{}", "brokerName": "a", "queueId": 2}
-    rows = [{**shared, "queueOffset": n, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT} for n in range(2)]
-    rows[1]["properties"] = json.dumps({"UNIQ_KEY": UUID, "KEYS": "c11"})
-    df = spark.createDataFrame([tuple(row.values()) for row in rows], ROCKETMQ)
-    df.write.format(how).save(str(tmp_path / f"export.{how}"))
-    source = job.Source("rocketmq", encoding="base64" if how == "json" else "utf-8")
-    found = job.run(spark, str(tmp_path / f"export.{how}"), str(tmp_path / "out"), source)
-    assert found.states == [("available", 2)]
-    table = written(spark, tmp_path / "out")
-    assert [row.id for row in table] == [rocketmq.Record.of(row).message_id() for row in rows]
-    assert [row.payload for row in table] == [b"\xff", b"\xff"]
-
-
-@pytest.mark.details
 def test_messages_job_on_properties_in_json_reads_an_object_and_its_text(spark, tmp_path):
     """The properties of a line are a JSON object, or the text of a JSON object."""
     row = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0, "body": ""}
@@ -162,11 +142,8 @@ def test_messages_job_on_parquet_columns_in_another_case_reads_them_by_name(spar
     """The headers hold the IDs, so a column that is spelled otherwise is not left out."""
     rows, df = kafka_frame(spark)
     df.toDF(*(name.upper() for name in df.columns)).write.parquet(str(tmp_path / "export"))
-    spark.conf.set("spark.sql.caseSensitive", sensitive)
-    try:
+    with settings(spark, {"spark.sql.caseSensitive": sensitive}):
         job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka", cluster="eu"))
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
     assert [row.id for row in written(spark, tmp_path / "out")] == [
         kafka.Record.of(row).message_id("eu") for row in rows
     ]

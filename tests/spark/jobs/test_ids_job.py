@@ -22,7 +22,6 @@ pytestmark = pytest.mark.spark
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 BROKER = "7F0000010000238F000000000001E240"
-CLIENT = "C0A8F001103E214D29547ACFD6E30000"
 
 
 def good(spark, folder):
@@ -33,16 +32,28 @@ def malformed(spark, folder):
     return spark.read.parquet(f"{folder}/quarantine").collect()
 
 
-def test_ids_job_on_real_ids_takes_each_apart(spark, tmp_path):
-    """Every row of the real IDs keeps its columns, and gets the kind and fields of its ID."""
-    summary = job.run(spark, str(vectors.REAL_IDS_FILE), str(tmp_path / "out"))
+MALFORMED = {
+    "nonsense": "must have 32, 34, 56 or 58 hex digits, got 8 characters",
+    V1 + " ": "must have 32, 34, 56 or 58 hex digits, got 35 characters",
+    None: "no id",
+}
+"""The cells that are not IDs, and why."""
+
+
+def test_ids_job_takes_real_ids_apart_and_puts_malformed_rows_aside(spark, tmp_path):
+    """Every row of the real IDs keeps its columns, and gets the kind and fields of its ID; no other row is lost."""
+    lines = vectors.REAL_IDS_FILE.read_text(encoding="utf-8")
+    names, gap = lines.splitlines()[0].split("\t"), "\t"
+    bad = "".join(f"{gap.join((id or '') if name == 'id' else 'x' for name in names)}\n" for id in MALFORMED)
+    (tmp_path / "in.tsv").write_text(lines + bad, encoding="utf-8")
+    summary = job.run(spark, str(tmp_path / "in.tsv"), str(tmp_path / "out"))
     kinds = [row.kind for row in vectors.REAL_IDS]
     assert sum(count.rows for count in summary.counts if count.kind == "v1") == kinds.count("v1")
     assert [count for count in summary.counts if count.kind != "v1"] == [
         job.Count(kind, None, kinds.count(kind)) for kind in msgid.layout.KINDS[1:]
     ]
-    assert summary.malformed == 0
-    assert summary.rows == len(vectors.REAL_IDS)
+    assert (summary.malformed, summary.rows) == (3, len(vectors.REAL_IDS) + 3)
+    assert {row.id: row.reason for row in malformed(spark, tmp_path / "out")} == MALFORMED
     with open(vectors.REAL_IDS_FILE, encoding="utf-8", newline="") as file:
         read = {row["id"]: row for row in csv.DictReader(file, delimiter="\t")}
     rows = good(spark, tmp_path / "out")
@@ -55,40 +66,13 @@ def test_ids_job_on_real_ids_takes_each_apart(spark, tmp_path):
         assert row.id_offset == getattr(id, "offset", None)
 
 
-MESSAGES = [
-    {"id": V1, "topic": "a"},
-    {"id": BROKER.lower(), "topic": 'b "quoted", with comma'},
-    {"id": CLIENT, "topic": "c"},
-    {"id": "nonsense", "topic": "d"},
-    {"id": V1 + " ", "topic": "e"},
-    {"id": None, "topic": "f"},
-]
-
-
-@pytest.mark.parametrize("ending", first_by_default(["csv", "txt"], 1))
-def test_ids_job_gives_the_ids_and_the_malformed_rows(spark, tmp_path, ending):
-    """A row without an ID, of any cell or line, is put aside with its reason; `test_input` reads the other formats."""
-    path = tmp_path / f"messages.{ending}"
-    if ending == "txt":
-        path.write_text("".join(f"{message['id'] or ''}\n" for message in MESSAGES))
-    else:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, ["id", "topic"])
-            writer.writeheader()
-            writer.writerows(MESSAGES)
-    column = "value" if ending == "txt" else "id"
-    summary = job.run(spark, str(path), str(tmp_path / "out"), column=column)
-    counts = [job.Count("v1", "mac", 1), job.Count("v0-broker-offset", None, 1), job.Count("v0-client-unique", None, 1)]
-    assert summary == job.Summary(counts, 3)
-    kinds = {row[column]: row[f"{column}_kind"] for row in good(spark, tmp_path / "out")}
-    assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset", CLIENT: "v0-client-unique"}
-    reasons = {row[column]: row.reason for row in malformed(spark, tmp_path / "out")}
-    empty = "must have 32, 34, 56 or 58 hex digits, got 0 characters" if ending == "txt" else "no id"
-    assert reasons == {
-        "nonsense": "must have 32, 34, 56 or 58 hex digits, got 8 characters",
-        V1 + " ": "must have 32, 34, 56 or 58 hex digits, got 35 characters",
-        "" if ending == "txt" else None: empty,
-    }
+@pytest.mark.details
+def test_ids_job_on_lines_of_text_has_the_column_value(spark, tmp_path):
+    """Each line is an ID; an empty line is malformed."""
+    (tmp_path / "in.txt").write_text(f"{V1}\n{BROKER.lower()}\n\n")
+    assert job.run(spark, str(tmp_path / "in.txt"), str(tmp_path / "out"), column="value").malformed == 1
+    kinds = {row.value: row.value_kind for row in good(spark, tmp_path / "out")}
+    assert kinds == {V1: "v1", BROKER.lower(): "v0-broker-offset"}
 
 
 @pytest.mark.details
@@ -103,7 +87,7 @@ def test_ids_job_on_binary_ids_reads_them(spark, tmp_path):
     assert good(spark, tmp_path / "out")[0].id_canonical == V1
 
 
-@pytest.mark.parametrize("name", first_by_default(["ID_Kind", "id_kind", "reason", "Reason"], 1))
+@pytest.mark.parametrize("name", first_by_default(["ID_Kind", "reason"], 1))
 def test_ids_job_on_names_that_clash_is_refused(spark, tmp_path, name):
     """A column of the input with the name of an added column, in any case, is an error: Spark would overwrite it."""
     (tmp_path / "in.csv").write_text(f"id,{name}\n{V1},mine\n")
@@ -148,17 +132,14 @@ OTHER = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.parser.quotedRegexColumnNames": "true",
 }
-SESSIONS = [OTHER, pytest.param({}, marks=pytest.mark.variants)]
-"""The settings of the tests are those of most tests of the job."""
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=["others", "defaults"])
-def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path, session):
+def test_ids_job_with_positions_quarantines_rows_without_one(spark, tmp_path):
     """The source joins the columns with ``/``. An offset is an integer, a time has a zone; nothing else is guessed."""
     lines = [",".join(row[:4]) + "\n" for row in POSITIONS]
     (tmp_path / "in.csv").write_text("topic,partition,offset,at\n" + "".join(lines))
     position = job.Position(("topic", "partition"), "offset", "at")
-    with settings(spark, session):
+    with settings(spark, OTHER):
         summary = job.run(spark, str(tmp_path / "in.csv"), str(tmp_path / "out"), position=position)
     assert summary == job.Summary([job.Count("v1", "position", 3)], len(POSITIONS) - 3)
     assert {row.offset: row.id for row in good(spark, tmp_path / "out")} == {
@@ -197,8 +178,7 @@ def test_ids_job_with_positions_of_logs_of_one_name_is_refused(spark):
         job.with_position_ids(df, "id", job.Position(("x", "y"), "offset", "at"))
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=["others", "defaults"])
-def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
+def test_moment_in_with_a_zone_reads_local_times_there(spark):
     """The passed zone applies to text, dates and timestamps without a zone; a UTC offset in the text has priority."""
     moments = {
         "2022-03-23 14:50:38.5": datetime(2022, 3, 23, 13, 50, 38, 500_000, tzinfo=timezone.utc),
@@ -206,7 +186,7 @@ def test_moment_in_with_a_zone_reads_local_times_there(spark, session):
         "2022-03-23T14:50:38Z": datetime(2022, 3, 23, 14, 50, 38, tzinfo=timezone.utc),
         "24:00": None,
     }
-    with settings(spark, session):
+    with settings(spark, OTHER):
         df = spark.createDataFrame([(text,) for text in moments], "at string")
         micros = [row[0] for row in df.select(F.unix_micros(job.moment_in(df, "at", "Europe/Berlin"))).collect()]
         typed = df.limit(1).select(F.lit("2022-03-23 14:50:38").cast("timestamp_ntz").alias("at"))

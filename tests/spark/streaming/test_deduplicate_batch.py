@@ -60,7 +60,7 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("how", first_by_default(NAMED, 2))
+@pytest.mark.parametrize("how", first_by_default(NAMED, 1))
 def test_a_column_that_order_by_names_is_not_compared(spark, how):
     """A redelivered message has another offset; however `order_by` names the offset, the message is a duplicate."""
     df = spark.createDataFrame([("a", 1, 7, 1), ("a", 1, 7, 2)], "id string, amount int, `part.no` int, offset int")

@@ -79,12 +79,12 @@ class Orc(spark_ext.TableFormat):
         return spark.read.schema(StructType.fromJson(json.loads(columns))).orc(f"{path}/*")
 
 
+@pytest.mark.details
 class TestSmallFormat(TableFormatTests):
     """A format in one class."""
 
     format = Orc()
 
-    @pytest.mark.details
     def test_jobs_and_audits_use_it(self, spark, tmp_path):
         """The job `ids` writes it, and the job `audit` reads it."""
         made = [str(msgid.position_id("log", n, 1_700_000_000)) for n in range(5)]

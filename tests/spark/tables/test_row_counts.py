@@ -10,7 +10,10 @@ from spark_ext.tables.table_formats import table_format
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["parquet", "delta"])
+BOTH = ["parquet", pytest.param("delta", marks=pytest.mark.details)]
+
+
+@pytest.fixture(params=BOTH)
 def unshared(request, monkeypatch):
     """Hide a file from the driver, as on a disk that a worker does not share; return the format, and how to end it."""
     whole = _batches.data_files
@@ -37,7 +40,7 @@ def test_batch_run_whose_rows_the_driver_does_not_see_fails(spark, unshared, tmp
         table_format(format).write_rows(spark.range(0, 10, 1, 2), str(tmp_path / "table"), "error", ())
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("format", BOTH)
 def test_batches_without_rows_and_with_partitions_are_counted(spark, tmp_path, format):
     """A plan that Spark knows to be empty still gives a count, and so does one file per partition."""
     path = str(tmp_path / "table")

@@ -10,10 +10,13 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import TableConflict
+from spark_ext._settings import settings
 from spark_ext.tables import parquet
 from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
+BOTH = ["parquet", pytest.param("delta", marks=pytest.mark.details)]
+"""The formats of tests whose rule both share."""
 
 
 def test_a_first_write_that_fails_fixes_nothing(spark, tmp_path):
@@ -64,12 +67,9 @@ def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
 def test_write_once_where_spark_marks_no_output_marks_the_batch(spark, tmp_path, setting, value):
     """Without the mark ``_SUCCESS`` of `write_once`, a replay would repeat the rows."""
     path, rows = str(tmp_path / "table"), spark.range(4).selectExpr("id", "id % 2 AS k")
-    spark.conf.set(setting, value)
-    try:
+    with settings(spark, {setting: value}):
         assert ids.write_once(rows, 0, path, app_id="a", partition_by=("k",))
         assert not ids.write_once(rows, 0, path, app_id="a", partition_by=("k",))
-    finally:
-        spark.conf.unset(setting)
     assert numbers(spark.read.parquet(path)) == [0, 1, 2, 3]
     assert list((tmp_path / "table" / "writer=a" / ".writing").iterdir()) == []
 
@@ -112,7 +112,7 @@ def test_write_once_in_a_query_is_named_by_it(spark, connect, tmp_path):
     assert spark.read.parquet(str(tmp_path / "out")).count() == 5
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("format", BOTH)
 def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format):
     """A second call is refused: it looks like a replay, and after a crash its rows may be those of no call."""
     spark.range(6).write.parquet(str(tmp_path / "in"))
@@ -155,19 +155,6 @@ def test_write_once_another_checkpoint_never_reports_rows_it_did_not_write(spark
     assert spark.read.parquet(str(tmp_path / "out")).count() == 5
 
 
-@pytest.mark.details
-@pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_one_app_id_of_two_queries_is_refused(spark, connect, tmp_path, format):
-    """A name belongs to one checkpoint: the batches of a second query would look written."""
-    if connect:
-        pytest.skip("the query's ID is unknown over Spark Connect")
-    run_query(spark, tmp_path, "one", app_id="orders", format=format)
-    with pytest.raises(Exception, match=r"its writer 'orders' is .*query"):
-        run_query(spark, tmp_path, "two", app_id="orders", format=format)
-    run_query(spark, tmp_path, "three", app_id="refunds", format=format)
-    assert ids.read_table(spark, str(tmp_path / "out")).count() == 4
-
-
 @pytest.mark.parametrize(
     ("holds", "says"),
     [
@@ -202,7 +189,7 @@ def test_write_once_other_partitions_or_reserved_columns_are_refused(spark, tmp_
     assert [field["name"] for field in claim["columns"]["fields"]] == ["id", "k"]
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("format", BOTH)
 def test_write_once_names_that_differ_in_case_only_are_refused(spark, tmp_path, format):
     """Spark's default settings could not read such a table; a refused batch leaves no columns behind."""
     path = str(tmp_path / "table")
@@ -218,46 +205,20 @@ def test_write_once_names_that_differ_in_case_only_are_refused(spark, tmp_path, 
     assert ids.read_table(spark, path).select("id").collect() == [(0,)]
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_columns_that_readers_would_not_see_are_refused(spark, tmp_path, format):
-    """A new column and another type are refused, also from another writer; a missing column is not."""
-    path = str(tmp_path / "table")
-
-    def write(number, columns, app_id="a"):
-        rows = spark.sql(f"SELECT {columns}")
-        return ids.write_once(rows, number, path, format=format, app_id=app_id)
-
-    assert write(0, "1L AS id, 'x' AS text, NAMED_STRUCT('n', 1) AS s")
-    for app_id in ("a", "b"):
-        for columns, says in [
-            ("1L AS id, 2 AS new", "cannot write column 'new' to .*: the table has id, text, s"),
-            ("'1' AS id", "cannot write column 'id' to .*: it must be bigint, got string"),
-            ("NAMED_STRUCT('n', 1, 'm', 2) AS s", "it must be struct<n:int>, got struct<n:int,m:int>"),
-        ]:
-            with pytest.raises(TableConflict, match=says):
-                write(1, columns, app_id)
-    assert write(1, "NAMED_STRUCT('n', 2) AS s, 2L AS id")
-    assert write(0, "3L AS id", "b")
-    rows = ids.read_table(spark, path).select("id", "text", "s.n").orderBy("id").collect()
-    assert [tuple(row) for row in rows] == [(1, "x", 1), (2, None, 2), (3, None, None)]
-
-
-@pytest.mark.parametrize("format", ["parquet", "delta"])
-def test_write_once_partition_values_keep_their_type(spark, tmp_path, format):
+def test_write_once_partition_values_keep_their_type(spark, tmp_path):
     """Digits as text stay text, also the names of writers; Spark alone would read '007' and '7' as one integer."""
     path = str(tmp_path / "table")
     rows = spark.createDataFrame([(1, "007"), (2, "7"), (3, None)], "id int, k string")
-    ids.write_once(rows, 0, path, format=format, app_id="2026", partition_by=("k",))
-    ids.write_once(rows.where("id = 3"), 1, path, format=format, app_id="2026", partition_by=("k",))
+    ids.write_once(rows, 0, path, app_id="2026", partition_by=("k",))
+    ids.write_once(rows.where("id = 3"), 1, path, app_id="2026", partition_by=("k",))
     table = ids.read_table(spark, path)
     assert sorted(map(tuple, table.select("id", "k").collect()), key=str) == [
         (1, "007"), (2, "7"), (3, None), (3, None),
     ]  # fmt: skip
-    if format == "parquet":
-        assert {row.writer for row in table.collect()} == {"2026"}
+    assert {row.writer for row in table.collect()} == {"2026"}
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("format", BOTH)
 def test_write_once_partition_whose_text_no_folder_can_have_is_refused(spark, tmp_path, format):
     """Empty text, Spark's name for NULL, NUL, bytes that are not UTF-8, the years 0 and 10000: no row is written."""
     path = str(tmp_path / "table")
@@ -274,7 +235,7 @@ def test_write_once_partition_whose_text_no_folder_can_have_is_refused(spark, tm
     assert numbers(ids.read_table(spark, path)) == [3]
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@pytest.mark.parametrize("format", BOTH)
 def test_write_once_void_columns_are_refused(spark, tmp_path, format):
     """A table whose first batch has one would refuse every later batch with a type."""
     for columns, place in [("NULL AS n", "n"), ("ARRAY() AS n", "n.element"), ("NAMED_STRUCT('b', NULL) AS n", "n.b")]:

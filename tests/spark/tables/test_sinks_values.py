@@ -176,7 +176,7 @@ def server():
     "encoding", ["UTF8", *(pytest.param(name, marks=pytest.mark.details) for name in ("SQL_ASCII", "LATIN1"))]
 )
 def test_upsert_postgres_keeps_every_value(spark, server, encoding):
-    """Each row is in the table unchanged, also after replays in other time zones."""
+    """Each row is in the table unchanged, also after a replay in another time zone."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {encoding} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
     conninfo = server.replace("dbname=postgres", f"dbname={encoding.lower()}")
@@ -184,7 +184,7 @@ def test_upsert_postgres_keeps_every_value(spark, server, encoding):
     cases = [case for case in CASES if not (case.is_odd or lacks & set(case.column.name + case.sql))]
     cases = [case for case in cases if case.column.name not in ("by bytes", "by struct")]
     rows, kept = edge_rows(spark, cases), len(cases)
-    for zone, (inserted, present) in ((ZONES[0], (kept, 0)), (ZONES[1], (0, kept)), ("GMT+08:00", (0, kept))):
+    for zone, (inserted, present) in ((ZONES[0], (kept, 0)), ("GMT+08:00", (0, kept))):
         with session_zone(spark, zone):
             counts = upsert_postgres(rows, conninfo, "edges", key_is_id=False)
         assert counts == Upserted(inserted, present, 0)

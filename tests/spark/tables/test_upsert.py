@@ -80,9 +80,6 @@ def test_upsert_postgres_other_content_is_kept_aside_once(spark, server, rows_of
 REFUSED = {
     "a NULL key": ("NULL", "NULL", 'null value in column "id" of relation "strict" violates not-null constraint'),
     "a NUL character": ("CONCAT('n', CHAR(0))", "NULL", 'invalid byte sequence for encoding "UTF8": 0x00'),
-    "text that is not UTF-8": ("CAST(X'ff61' AS STRING)", "NULL", 'invalid byte sequence for encoding "UTF8": 0xff'),
-    "a NUL character in JSON": ("'a'", "ARRAY(CHAR(0))", "unsupported Unicode escape sequence"),
-    "a constraint": ("'nine'", "NULL", 'new row for relation "strict" violates check constraint "strict_id_check"'),
     "a deferred constraint": ("'orphan'", "NULL", "insert or update on table"),
     "a trigger that raises an error": ("'refused'", "NULL", "not this one"),
     "a trigger that drops the row": ("'dropped'", "NULL", "a trigger or a policy of the table must not change or drop"),
@@ -102,7 +99,7 @@ def test_upsert_postgres_row_that_the_database_refuses_ends_the_call_and_no_row_
             DROP TABLE IF EXISTS strict, strict_conflicts, owners;
             CREATE TABLE owners (id text PRIMARY KEY);
             INSERT INTO owners VALUES ('good'), ('changed');
-            CREATE TABLE strict (id text PRIMARY KEY CHECK (id <> 'nine'), list jsonb,
+            CREATE TABLE strict (id text PRIMARY KEY, list jsonb,
                 owner text REFERENCES owners DEFERRABLE INITIALLY DEFERRED);
             CREATE OR REPLACE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                 IF NEW.id = 'dropped' THEN RETURN NULL; END IF;
@@ -247,13 +244,9 @@ def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
     new = rows.where("n = 7").withColumn("id", F.lit("0190a5b4-0000-7000-8000-00000000000c"))
     for name, value, says in [
         ("short", F.lit("six ch"), "value too long for type character varying"),
-        ("id", F.lit("no UUID"), "invalid input syntax for type uuid"),
-        ("doc", F.lit("{"), "invalid input syntax for type json"),
         ("small", F.lit(1 << 40), "out of range for type smallint"),
-        ("codes", F.array(F.lit("four")), "value too long"),
         ("big", F.lit(Decimal("1.5")), r"column 'big' must be numeric\(2,1\), and it is numeric\(20,0\)"),
         ("exact", F.lit(1.5), "column 'exact' must be double precision, and it is numeric"),
-        ("days", F.array(F.lit("2026")), r"column 'days' must be text\[\], and it is date\[\]"),
     ]:
         with pytest.raises(PostgresError, match=says):
             upsert_postgres(new.withColumn(name, value), server, "typed")
@@ -292,7 +285,6 @@ def test_upsert_postgres_latest_row_of_a_key_stays(spark, server, rows_of):
     assert put(1, 2, 3) == Upserted(2, 1, 0)
     assert put(0, 1, 2, 3) == Upserted(0, 4, 0)
     assert put(4, 5, parts=2) == Upserted(2, 0, 0)
-    assert put(4) == Upserted(0, 1, 0)
     rows += [("c", 1, "n"), ("b", 5, "other"), ("b", None, "late"), ("b", 4, "late")]
     assert put(6) == Upserted(1, 0, 0)
     assert put(7, 8, 9) == Upserted(0, 1, 2)
@@ -364,7 +356,6 @@ def test_upsert_postgres_drivers_at_once_insert_each_key_once(spark, server, row
         ("id text NOT NULL, n int, UNIQUE (id) INCLUDE (n), CHECK (n > 1)", "violates check constraint"),
         ("id text PRIMARY KEY, n smallint[]", "column 'n' must be integer, and it is smallint"),
         ("id bigint PRIMARY KEY, n int", "column 'id' must be text, and it is bigint"),
-        ("id text PRIMARY KEY, n smallint CHECK (n > 1)", "violates check constraint"),
     ],
 )
 def test_upsert_postgres_table_that_does_not_fit_is_refused(spark, server, definition, says):
