@@ -5,13 +5,14 @@ import shutil
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from helpers.commands import python
 
 import msgid
-from msgid import MessageId
+from msgid import MessageId, layout
 from msgid.ids import _native
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -70,6 +71,24 @@ print(_native.REASON)
     result = python(program, MSGID_PURE="")
     reason = "the compiled core cannot be loaded: undefined symbol: _Py_HashBytes"
     assert result.stdout == f"python|1|RuntimeWarning|msgid runs in pure Python: {reason}\n{reason}\n", result.stderr
+
+
+def test_core_with_other_numbers_than_the_source_is_not_used(monkeypatch):
+    """C repeats the numbers of `msgid.layout`: if one of them changes only there, an older core is not used."""
+    monkeypatch.setenv("MSGID_PURE", "")
+    monkeypatch.setattr(_native, "_speedups", SimpleNamespace(LAYOUT=_native._layout()), raising=False)
+    assert _native._load() == (_native._speedups, "")
+    for name in _native._NUMBERS:
+        with monkeypatch.context() as patched:
+            patched.setattr(layout, name, getattr(layout, name) + 1)
+            assert _native._load()[0] is None
+    for name in _native._PLACES:
+        field = layout.FIELDS[name]
+        for other in (field._replace(start=field.start - 1), field._replace(stop=field.stop + 1)):
+            with monkeypatch.context() as patched:
+                patched.setitem(layout.FIELDS, name, other)
+                assert _native._load()[0] is None
+    assert native is None or _native._layout() == native.LAYOUT
 
 
 BAD_CALLS = {
