@@ -9,28 +9,17 @@ TESTS = Path(__file__).parents[1]
 pytest_plugins = ["pytester"]
 
 
-@pytest.fixture
-def suite(pytester):
-    """Return a folder of tests with the settings of this one."""
-    for name in ("conftest.py", "skips.txt"):
-        shutil.copy(TESTS / name, pytester.path)
-    return pytester
-
-
-def skipping(reason):
-    """Return two modules: in one of them a test is skipped for a reason, and the other is skipped as a whole."""
-    return {
-        "test_one": f"import pytest\ndef test_one():\n    pytest.skip({reason!r})\ndef test_two():\n    pass",
-        "test_other": f"import pytest\npytest.skip({reason!r}, allow_module_level=True)",
-    }
-
-
 @pytest.mark.details
 @pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_skip_that_is_not_listed_fails_the_run(suite, workers):
+def test_a_skip_that_is_not_listed_fails_the_run(pytester, workers):
     """A test and a whole module count, in this process and in a worker."""
-    suite.makepyfile(**skipping("needs Chromium"))
-    strict = suite.runpytest_subprocess("--strict-skips", "-n", workers)
+    for name in ("conftest.py", "skips.txt"):
+        shutil.copy(TESTS / name, pytester.path)
+    pytester.makepyfile(
+        test_one="import pytest\ndef test_one():\n    pytest.skip('needs Chromium')\ndef test_two():\n    pass",
+        test_other="import pytest\npytest.skip('needs Chromium', allow_module_level=True)",
+    )
+    strict = pytester.runpytest_subprocess("--strict-skips", "-n", workers)
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
     shown = strict.stdout.str().rpartition("skipped, and the reason")[2]
     assert "test_one.py::test_one: needs Chromium" in shown

@@ -18,7 +18,7 @@ def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
         assert row.java_ip == ".".join(str(byte) for byte in bytes(id)[:4])
         assert row.java_pid == int.from_bytes(bytes(id)[5:7], "big")
         return
-    assert id.host == ipaddress.ip_address(_without_leading_zeros(row.java_ip))
+    assert id.host == ipaddress.ip_address(row.java_ip)
     if isinstance(id, msgid.BrokerOffsetId):
         host, port, offset = row.java_decoded.rsplit("|", 2)
         assert (id.host, id.port, id.offset) == (ipaddress.ip_address(host), int(port), int(offset))
@@ -26,10 +26,6 @@ def test_real_ids_of_public_logs_parse_to_what_rocketmq_printed(msgid, row):
         assert row.java_decoded == f"{id.host}|13950|56753002317824"  # taken for a broker offset
     else:
         assert id.pid == row.java_pid
-
-
-def _without_leading_zeros(ip):
-    return ":".join(group.lstrip("0") or "0" for group in ip.split(":")) if ":" in ip else ip
 
 
 @pytest.mark.parametrize("row", vectors.UNIQ_ID_TIMES, ids=lambda row: f"{row.zone}-{row.id}-{row.now:%Y%m%d}")

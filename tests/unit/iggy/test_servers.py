@@ -145,11 +145,13 @@ def test_crashed_files_of_a_server_on_spark_have_each_byte_in_a_row(tmp_path):
         assert wrong == ([(torn["torn_at"], size, "poisoned")] if name == "torn" else [])
 
 
-def batches_of(vectors):
-    return [pytest.param(vector, id=vector["name"]) for vector in vectors if vector["kind"] == "batch"]
+def each_vector(kind, vectors=PROTOCOL):
+    """Return a decorator that runs a test for each vector of a kind."""
+    found = [pytest.param(one, id=one["name"]) for one in vectors if one["kind"] == kind]
+    return pytest.mark.parametrize("vector", found)
 
 
-@pytest.mark.parametrize("vector", batches_of([one for one in PROTOCOL if one not in REFUSED]))
+@each_vector("batch", [one for one in PROTOCOL if one not in REFUSED])
 def test_batch_of_release_0_10_is_read_checked_and_written(vector):
     """With and without a producer; its checksum covers the producer's numbers."""
     raw, truth = bytes.fromhex(vector["hex"]), vector["truth"]
@@ -164,7 +166,7 @@ def test_batch_of_release_0_10_is_read_checked_and_written(vector):
     assert iggy.encode_log(messages, "batch256") == raw
 
 
-@pytest.mark.parametrize("vector", batches_of(REFUSED))
+@each_vector("batch", REFUSED)
 @pytest.mark.parametrize("pure", [False, True])
 def test_batch_of_release_0_10_with_a_wrong_producer_section_is_refused(vector, pure):
     """Other flags, reserved bytes and numbers out of range are refused; a changed number breaks the checksum."""
@@ -186,7 +188,7 @@ def test_batch_of_release_0_10_with_a_wrong_producer_section_is_refused(vector, 
         iggy.decode_log(raw)
 
 
-@pytest.mark.parametrize("vector", [pytest.param(one, id=one["name"]) for one in PROTOCOL if one["kind"] == "poll"])
+@each_vector("poll")
 def test_poll_of_release_0_10_is_told_from_earlier_ones(vector):
     """Its head has 24 more bytes; also if the caller says so."""
     raw, truth = bytes.fromhex(vector["hex"]), vector["truth"]
@@ -217,7 +219,7 @@ def test_poll_with_a_head_of_another_size_is_refused():
             iggy.encode_poll(PollResponse(*fields), "m45")
 
 
-@pytest.mark.parametrize("vector", [pytest.param(one, id=one["name"]) for one in PROTOCOL if one["kind"] == "send"])
+@each_vector("send")
 def test_request_of_release_0_10_is_read_and_written(vector):
     raw, truth = bytes.fromhex(vector["hex"]), vector["truth"]
     request = SendMessages.decode(raw, "batch256")
