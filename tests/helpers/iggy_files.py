@@ -9,8 +9,6 @@ from msgid import iggy
 CHECKED = [name for name, facts in iggy.LAYOUTS.items() if facts.checksum]
 """The layouts that can be told by checksum."""
 
-_KINDS = list(iggy.HeaderKind)
-
 
 def _header(chance):
     kind = chance.choice([iggy.HeaderKind.RAW, iggy.HeaderKind.STRING, iggy.HeaderKind.BOOL, iggy.HeaderKind.INT64])

@@ -16,8 +16,7 @@ from msgid.iggy import HeaderKey, HeaderKind, Message, Partitioning, SendMessage
 
 LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
 FEW = settings(max_examples=15)  # of each layout
-texts = strategies.keys
-targets = st.one_of(st.integers(0, 2**32 - 1), texts)
+targets = st.one_of(st.integers(0, 2**32 - 1), strategies.keys)
 partitionings = st.one_of(
     st.just(Partitioning()),
     st.integers(0, 2**32 - 1).map(lambda number: Partitioning(partition=number)),
