@@ -243,12 +243,12 @@ def decide(
     for segment in segments:
         first, last, closed, reason = segment.first_offset, segment.last_offset, segment.closed, None
         if not closed:
-            place = bisect_right(filled, first if last is None else max(first, last))
-            closed = last is not None and last >= first and last + 1 in starts
-            if not closed and place < len(filled):
-                closed = allow_gaps or last is None
-                if last is not None and not closed:
-                    reason = GAP % (filled[place], last + 1)
+            place = bisect_right(filled, first)
+            following = filled[place] if place < len(filled) else None
+            closed = following is not None if last is None else last >= first and last + 1 in starts
+            if not closed and last is not None and following is not None and following > last:  # else they overlap
+                closed = allow_gaps
+                reason = None if closed else GAP % (following, last + 1)
         if applies and closed and last is not None:
             reason = _doubt(segment, now)
         expired = applies and closed and reason is None and segment.latest is not None

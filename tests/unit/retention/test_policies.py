@@ -143,7 +143,7 @@ def log(*parts):
         ([(0, 4, True), (6, None, True)], "--", "--", "--"),  # nothing is known about the offsets between
         ([(0, 4, True), (3, 9, True)], "--", "--", "--"),  # a copy that overlaps
         ([(0, 4, True), (3, 9, True), (5, 6, True)], "x--", "x--", "---"),
-        ([(0, 4, True), (3, 9, True), (12, 13, True)], "---", "xx-", "xx-"),
+        ([(0, 4, True), (3, 9, True), (12, 13, True)], "---", "-x-", "-x-"),  # the gap is not after the first
         ([(0, None, True), (5, 9, True)], "x-", "x-", "--"),  # empty, so nothing in it is lost or deleted
         ([(5, 9, True), (0, 4, True)], "-x", "-x", "--"),  # in any order
         ([(5, 4, True)], "-", "-", "-"),  # a wrong offset: no segment closes itself
