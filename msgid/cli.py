@@ -147,6 +147,8 @@ def show(place: str, key: str) -> None:
         if is_file:
             _check_store(place)
         versions = (SqliteStore(place) if is_file else PostgresStore(place, create=False)).history(key)
+    except sqlite3.Error as error:
+        raise click.ClickException(f"cannot show {place}: {error}") from None
     except Exception as error:
         raise click.ClickException(str(error)) from None
     for version in versions:

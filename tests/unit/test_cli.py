@@ -357,7 +357,7 @@ def test_summaries_of_the_commands_are_whole_at_80_columns():
 def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
     """One line per version; a file that is missing is not created, and a state in an encoding of its own is bytes."""
     path = tmp_path / "states.db"
-    assert "unable to open" in run("store", "show", path, "shop")[1]
+    assert f"cannot show {path}: unable to open" in run("store", "show", path, "shop")[1]
     other = tmp_path / "env=prod.db"  # a path, not a connection string
     other.touch()
     assert run("store", "show", other, "shop") == (1, f"Error: {other} is not the file of a SqliteStore\n")
