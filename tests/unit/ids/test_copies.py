@@ -119,11 +119,11 @@ def live(depth):
     return made
 
 everything = []
-for seed in range(40):
+for seed in range(15):
     chance.seed(seed)
     everything.append(live(3) if seed % 2 else copy(lambda: live(3), "python"))
 distinct(*everything)
-print(len(everything), sum(map(len, everything)) > 10_000)
+print(len(everything), sum(map(len, everything)) > 5_000)
 """
 )
 
@@ -132,7 +132,7 @@ print(len(everything), sum(map(len, everything)) > 10_000)
 @pytest.mark.parametrize("is_in_container", [False, True])
 def test_random_fleets_of_look_alike_processes_make_no_id_twice(msgid, is_in_container):
     """Processes that are started, forked and restored, whose clocks go back; each life has a node of its own."""
-    assert run(FLEET.replace("IN_CONTAINER", str(is_in_container)), MSGID_NODE="") == "40 True\n"
+    assert run(FLEET.replace("IN_CONTAINER", str(is_in_container)), MSGID_NODE="") == "15 True\n"
 
 
 MOMENTS = {
