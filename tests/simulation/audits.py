@@ -71,7 +71,7 @@ def _audited(queue: Queue, rows: list, table: pa.Table) -> None:
 
 
 def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: audit.Report) -> None:
-    """Check what the IDs of the rows say of one process; `test_lives` knows what they say of several."""
+    """Check the findings about a queue's process; `test_lives` checks several processes of one pid."""
     made = sorted({row.made for row in rows if row.made}, key=lambda id: id[1])
     numbers = {number for _, number in made}
     gaps = [range(gap.first, gap.last + 1) for gap in report.gaps if gap.kind == "sequence"]

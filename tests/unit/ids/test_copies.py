@@ -45,10 +45,11 @@ def copy(work, kind="call"):
     "Call work() in a copy of this process and return its result."
     pipe = os.pipe()
     child = start(kind)
-    try:
-        report(child, pipe, child or work())
-    finally:
-        child or os._exit(1)
+    if child == 0:
+        try:
+            report(child, pipe, work())
+        finally:
+            os._exit(1)  # work() has raised an error
     return answer(child, pipe)
 def distinct(*lists):
     flat = [text for one in lists for text in one]
@@ -77,7 +78,7 @@ def blind(tmp_path_factory):
 
 
 def run(program, *before, **environment):
-    """Run a program in a process of its own and return what it prints."""
+    """Run a program in a process of its own and return its output."""
     command = [*before, sys.executable, "-W", "ignore", "-c", TOOLS + program]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr

@@ -187,7 +187,7 @@ LENIENT = {
     "an unknown logical type": ({}, {"type": {"type": "int", "logicalType": "money"}}),
 }
 STRICT = ("a hyphen in the namespace", "a default of another type", "a decimal with a large scale")
-"""Those that the specification does not allow in a new schema."""
+"""The faults that the specification does not allow in a new schema."""
 
 
 @pytest.mark.parametrize("case", LENIENT)
