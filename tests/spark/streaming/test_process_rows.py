@@ -4,9 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from helpers.edges import session_zone
 from helpers.streams import run_to_end
-from pyspark.sql import functions as F
 
 import spark_ext
 from msgid.processing import dumps, loads
@@ -179,35 +177,3 @@ def test_process_compares_numbers_as_keys_by_value(spark, rocksdb, tmp_path):
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("input_id").collect()
     assert [(row.key, row.body) for row in rows[:3]] == [("7", "1"), ("7", "2"), ("-7", "1")]
     assert [(row.kind, row.reason) for row in rows[3:]] == [("malformed", "not a timestamp: \ufffd")]
-
-
-def times(state, message, context):
-    """Publish the times of a message, and the hours that a handler would compute with."""
-    body = message.body
-    context.publish(
-        {
-            "at": body["at"],
-            "hour": body["at"].hour,
-            "list": [body["list"][0].hour, dict(body["map"])["k"].hour],
-            "now": str(context.now),
-        }
-    )
-
-
-@pytest.mark.details
-def test_process_gives_the_handler_times_in_utc(spark, rocksdb, tmp_path):
-    """A restart in a session with another time zone finds duplicates, and no changed outputs; times lack a zone."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(__import__(__name__))
-    (tmp_path / "in").mkdir()
-    for number, zone in enumerate(["UTC", "Asia/Tokyo"]):
-        (tmp_path / "in" / f"{number}.json").write_text('{"id": "a", "key": "k", "at": "2026-01-01T23:30:00Z"}\n')
-        with session_zone(spark, zone):
-            df = spark.readStream.schema("id string, key string, at timestamp").json(str(tmp_path / "in"))
-            df = df.selectExpr("*", "array(at) AS list", "map('k', at) AS map")
-            df = df.withColumn("when", F.lit("2026-01-01 23:30:00"))
-            run_to_end(spark_ext.process(df, "key", times, timestamp="when"), tmp_path)
-    rows = spark.read.parquet(str(tmp_path / "out")).collect()
-    assert sorted(row.kind for row in rows) == ["duplicate", "new"]
-    assert {json.loads(row.body)["hour"] for row in rows} == {23}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from helpers.buckets import Checkpoint, run_batch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import msgid
@@ -17,7 +17,8 @@ from spark_ext.streaming._processing.packing import input_text
 
 pytestmark = pytest.mark.spark
 
-ID = str(msgid.position_id("rules", 7, 1_700_000_000))
+START = 1_700_000_000
+ID = str(msgid.position_id("rules", 7, START))
 LINES = [(ID, "a", 1, b"", None)]
 
 
@@ -114,23 +115,30 @@ def counted(state, message, context):
     if amount == 6:
         raise Panic
     state = state or {"seen": []}
-    state["seen"].append(message.id)
+    state["seen"].append([message.id, message.body["raw"]])
     message.body["raw"] = b"mutated"
-    context.publish({"seen": len(state["seen"]), "amount": amount})
+    context.publish({"seen": state["seen"], "amount": amount, "chance": context.random.random()})
     if amount == 5:
         context.publish("second", "other")
     return state
 
 
 KEYS = ["a", "b", "", "k" * 1000, "\u00e9" * 500]
-IDS = [ID, ID.lower(), "7F0000010000238F000000000001E240", "007f0000010000238f000000000001e240", "i" * 1000]
-MESSAGES = st.tuples(st.sampled_from(IDS), st.sampled_from(KEYS), st.integers(0, 7))
+V0, UUID = "7F0000010000238F000000000001E240", "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
+OF_UUID = str(msgid.derive_id(UUID, 1))
+"""An ID of version 1 without a time."""
+IDS = [ID, ID.lower(), OF_UUID, V0, V0.lower(), f"00{V0}", UUID, UUID.upper(), "orders-0-42", "i" * 1000]
+TIMES = st.sampled_from([None, None, 0, START * 10**6, (START + 9) * 10**6, 4_070_908_800 * 10**6])
+MESSAGES = st.tuples(
+    st.sampled_from(IDS), st.sampled_from(KEYS), st.integers(0, 7), st.sampled_from([None, b"", b"\xff\0"]), TIMES
+)
 
 
-def place(line):
-    """Return the order in which `process` handles the messages of a key: by time, none first, by ID, and by body."""
-    id, key, amount = line
-    return key, id.upper() == ID, identity(id), input_text({"amount": amount, "raw": b""})
+def in_time(line):
+    """Return the order in which `process` handles messages: by time, none first, by ID, and by the text of the body."""
+    id, key, amount, raw, at = line
+    at = Message(identity(id), key, None, at).at
+    return at is not None, at or 0, identity(id), input_text({"amount": amount, "raw": raw})
 
 
 def told(kind, key, id, outputs, reason):
@@ -168,11 +176,11 @@ def processed(processor_class, batches):
         handler = HANDLERS[name][processor_class is AsyncProcessor]
         options = {"name": "rules", "attempts": 2, "dead_letter": letters.append, "keep_outputs": keep_outputs}
         processor = processor_class(store, handler, list, dumps=dumps, loads=loads, **options)
-        for id, key, amount in batch:
+        for id, key, amount, raw, at in sorted(batch, key=in_time):
             letters.clear()
             try:
                 # `process` does not compare bodies, and a processor compares those alone that JSON can represent.
-                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": b"", "other": object()}))
+                outcome = processor.handle(Message(id, key, {"amount": amount, "raw": raw, "other": object()}, at))
                 outcome = asyncio.run(outcome) if inspect.isawaitable(outcome) else outcome
             except (SystemExit, asyncio.CancelledError, Panic) as error:  # ends `handle`; on Spark it is a failed row
                 assert not letters
@@ -189,9 +197,8 @@ def on_spark(batches, is_async):
     """Return what the operator of `process` tells of each micro-batch, without a query."""
     checkpoint, found = Checkpoint(), []
     for number, (batch, name, keep_outputs) in enumerate(batches):
-        lines = [(id, key, amount, b"", None) for id, key, amount in batch]
         handler = HANDLERS[name][is_async]
-        kept, rows = [], run_batch(checkpoint, handler, lines, number + 1, attempts=2, keep_outputs=keep_outputs)
+        kept, rows = [], run_batch(checkpoint, handler, batch, number + 1, attempts=2, keep_outputs=keep_outputs)
         for row in rows:
             if row.kind in ("new", "duplicate"):
                 if row.number == 0:
@@ -210,12 +217,13 @@ BATCHES = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(batches=BATCHES)
+@example(batches=[([(ID, "a", 7, b"", None), (ID, "a", 0, b"", None)], "counted", False)])  # the body orders them
+@example(batches=[([(ID, "a", 0, b"", 0), (OF_UUID, "a", 0, b"", None)], "counted", False)])
 def test_any_messages_get_equal_kinds_outputs_and_reasons_from_both_processors_and_from_process(batches):
-    """Also after another handler or ``keep_outputs``; in any spelling; handlers that raise, exit and mutate."""
-    ordered = [(sorted(batch, key=place), *changes) for batch, *changes in batches]
-    spark = on_spark(ordered, is_async=False)
-    assert on_spark(ordered, is_async=True) == spark
-    assert processed(Processor, ordered) == spark
-    assert processed(AsyncProcessor, ordered) == spark
+    """Also after another handler or ``keep_outputs``; in any spelling, order and time; if handlers raise or mutate."""
+    spark = on_spark(batches, is_async=False)
+    assert on_spark(batches, is_async=True) == spark
+    assert processed(Processor, batches) == spark
+    assert processed(AsyncProcessor, batches) == spark

@@ -1,6 +1,5 @@
 """`upsert_postgres` stores each key once, for any writers and replays; other content goes to the side table."""
 
-import random
 from decimal import Decimal
 
 import psycopg
@@ -152,33 +151,6 @@ def test_upsert_postgres_that_ends_between_two_rows_is_exact(server, rows_of, fa
     assert upsert._insert(target, partition(rows)) == Upserted(0, 10, 0)
     assert sorted(rows_of(name)) == sorted(rows)
     assert rows_of(f"{name}_conflicts") == []
-
-
-@pytest.mark.variants
-def test_upsert_postgres_random_batches_of_drivers_at_once_lose_and_repeat_no_row(spark, server, rows_of):
-    """Each row is in the table, or in the side table once; the counts add up to the rows of the batch."""
-    seed = random.randrange(10**9)
-    draw = random.Random(seed)
-    with psycopg.connect(server) as connection:
-        connection.execute("DROP TABLE IF EXISTS drawn, drawn_conflicts")
-    rows = [(f"k{draw.randrange(6)}", draw.choice([None, *range(8)]), draw.choice([None, "", "b"])) for _ in range(60)]
-    batches, found = [rows[:5], rows[5:20], rows[20:]], []
-
-    def drive(order, parts):
-        for rows in order:
-            df = spark.createDataFrame(rows, "id string, n int, s string").repartition(parts)
-            found.append((len(rows), upsert_postgres(df, server, "drawn")))
-
-    orders = [[*batches, draw.choice(batches)] for _ in range(2)]
-    for order in orders:
-        draw.shuffle(order)
-    at_once(lambda: drive(orders[0], 1), lambda: drive(orders[1], 3))
-    assert len(found) == 8, seed
-    assert all(sum(counts) == size for size, counts in found), seed
-    stored = rows_of("drawn")
-    aside = [(row["id"], row["n"], row["s"]) for (row,) in rows_of("drawn_conflicts", columns="row::jsonb")]
-    assert sum(counts.inserted for _, counts in found) == len(stored), seed
-    assert sorted(stored + aside, key=repr) == sorted(set(rows), key=repr), seed
 
 
 V0 = "7F0000010000238F000000000001E240"
