@@ -196,7 +196,11 @@ _AUDIT_OPTIONS = (
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
     click.option(
-        "--sent-column", multiple=True, metavar="OPTION=COLUMN", help="The column of an option in the file of --sent."
+        "--sent-column",
+        "sent_columns",
+        multiple=True,
+        metavar="OPTION=COLUMN",
+        help="The column of an option in the file of --sent.",
     ),
     click.option(
         "--digests", nargs=2, metavar="SENT TABLE", help="Folders of digests: only blocks that differ are compared."
@@ -217,7 +221,7 @@ _AUDIT_OPTIONS = (
 AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life"),
-    "Checks": ("holes", "without", "sent", "sent_column", "digests"),
+    "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
 """The options of ``audit`` by task."""
@@ -233,13 +237,13 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
 SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 
-def compared_columns(columns: dict[str, Any], sent_column: Iterable[str]) -> dict[str, Any]:
+def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
     for name in ("landed", "parent", "life", "holes", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
-    pairs = [pair.partition("=") for pair in sent_column]
-    wrong = [pair for pair, (name, _, column) in zip(sent_column, pairs, strict=True) if not name or not column]
+    pairs = [pair.partition("=") for pair in sent_columns]
+    wrong = [pair for pair, (name, _, column) in zip(sent_columns, pairs, strict=True) if not name or not column]
     if wrong:
         raise click.UsageError(f"--sent-column must be OPTION=COLUMN, got {wrong[0]!r}")
     named: dict[str, Any] = {}
@@ -278,8 +282,10 @@ class AuditOutput(NamedTuple):
         return cls(**taken, allow=allow)
 
     def check_inputs(self, *inputs: str | None) -> None:
-        """Refuse to write a file that is an input of the command, or is in an input folder."""
+        """Refuse to write a file twice, or one that is an input of the command or in an input folder."""
         files = {option: file for option in ("report", "openmetrics") if (file := getattr(self, option)) is not None}
+        if len({Path(file).resolve() for file in files.values()}) < len(files):
+            raise click.UsageError(f"--report and --openmetrics must be two files, got {self.report!r} twice")
         for (option, file), one in itertools.product(files.items(), filter(None, inputs)):
             if Path(file).resolve().is_relative_to(Path(one.removeprefix("file:")).resolve()):
                 raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
@@ -287,7 +293,7 @@ class AuditOutput(NamedTuple):
     def finish(self, found: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
         at = datetime.now(timezone.utc).isoformat(sep=" ", timespec="seconds")
-        typed = click.get_current_context().meta["typed"]
+        typed = click.get_current_context().meta["typed"].encode(errors="backslashreplace").decode()
         getattr(found, "local", found).title = f"{typed}, {at}, msgid {library.__version__}"
         click.echo(found.to_json() if self.as_json else found)
         try:
@@ -343,7 +349,7 @@ def audit(
     source: tuple[str, ...],
     content: tuple[str, ...],
     sent: str | None,
-    sent_column: tuple[str, ...],
+    sent_columns: tuple[str, ...],
     digests: tuple[str, str] | None,
     format: Format | None,
     **options: Any,
@@ -365,13 +371,13 @@ def audit(
     from msgid.audit._files import read_file
 
     if sent is None and digests is None:
-        if sent_column:
+        if sent_columns:
             raise click.UsageError(SENT_COLUMN_ALONE)
         found = audit_file(input_of(file), format=format, **named)
     else:
         table = read_file(file, format) if format else input_of(file)
         left = None if sent is None else input_of(sent)
-        found = compare(left, table, digests=digests, **compared_columns(named, sent_column))
+        found = compare(left, table, digests=digests, **compared_columns(named, sent_columns))
     output.finish(found)
 
 

@@ -283,7 +283,7 @@ _audit_format = click.option(
 @_audit_format
 @_options
 def audit(
-    input: str, sent: str | None, sent_column: tuple[str, ...], digests: tuple[str, str] | None, **options: Any
+    input: str, sent: str | None, sent_columns: tuple[str, ...], digests: tuple[str, str] | None, **options: Any
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
@@ -299,12 +299,12 @@ def audit(
     output.check_inputs(input, sent, *(digests or ()))
     if digests and sent is None:
         raise click.UsageError("--digests needs --sent")
-    if sent_column and sent is None:
+    if sent_columns and sent is None:
         raise click.UsageError(SENT_COLUMN_ALONE)
     job_options = {name: options.pop(name) for name in ("format", "options")}
     named = {**options, "source": options["source"] or None, "content": options["content"] or None}
     if sent is not None:
-        named = compared_columns(named, sent_column)
+        named = compared_columns(named, sent_columns)
     else:
         rules_in(named)
     with _one_line_errors(input):

@@ -77,8 +77,10 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     columns = chosen_columns(names, {**named, **{one: _several(named[one]) for one in ("source", "content")}})
     for argument, name in columns.names.items():
         if name not in names:
-            told = f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {list(names)}"
-            raise ValueError(f"{told}: pass `id`, or `offset` and `source`" if argument == "id" else told)
+            held = list(names)
+            if argument == name == "id":  # the default too
+                raise ValueError(f"a column named id is missing from {held}: pass `id`, or `offset` and `source`")
+            raise ValueError(f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {held}")
         if list(names).count(name) > 1:
             raise ValueError(
                 f"`{argument.split()[0]}` must be one column of the table, got {quote(name)} several times"

@@ -52,14 +52,15 @@ LOST, CHANGED, DUPLICATE, EXTRA = range(len(NAMES))
 class Group(NamedTuple):
     """The messages of one fault in one log: the first of them, and the least time of a sent row in microseconds.
 
-    ``number`` is what the report counts: of a repeated message, the additional rows. ``untimed`` counts the messages
-    without a time.
+    ``number`` is what the report counts: of a repeated message, the additional rows. ``rows`` counts the rows of both
+    sides, and ``untimed`` the messages without a time.
     """
 
     fault: int
     scope: str
     number: int
     messages: int
+    rows: int
     offset: int | None
     id: str | None
     time: int | None
@@ -133,8 +134,10 @@ def compare(
     here = side_of("table", held, dict(named))
     given = read_side("sent", sent)
     there = side_of("sent", given, names_in_sent(given.table.column_names, named, sent_columns))
-    if given.is_listed and here.columns.prefix and not there.columns.prefix:
-        there = there._replace(columns=there.columns._replace(prefix=here.columns.prefix))
+    listed = [side for side in (given, held) if side.is_listed]
+    if all(side.table.num_rows for side in listed):  # an empty list fits any table
+        of_sent, of_table = with_one_prefix(there.columns, here.columns, bool(listed))
+        there, here = there._replace(columns=of_sent), here._replace(columns=of_table)
     return report_of_sides(there, here, most)
 
 
@@ -220,6 +223,28 @@ def is_by_position(sent: Columns, table: Columns) -> bool:
     return False
 
 
+def with_one_prefix(sent: Columns, table: Columns, is_listed: bool = False) -> tuple[Columns, Columns]:
+    """Return the columns of two sides; a prefix of logs on one side is that of both.
+
+    It is not if the sides name their logs by other numbers of columns: one column has the whole name. Listed positions
+    do not have columns, and take the prefix.
+
+    Raises:
+        ValueError: if one side alone names its logs.
+    """
+    if sent.offset is None or table.offset is None:
+        return sent, table
+    if bool(sent.source) != bool(table.source):
+        raise ValueError(
+            "cannot compare sent with the table: both must name their logs, or neither, got the columns "
+            f"{list(sent.source)} and {list(table.source)}: pass `source` and `offset`, and `sent_columns` if sent has "
+            "other names"
+        )
+    if is_listed or len(sent.source) == len(table.source):
+        return sent._replace(prefix=sent.prefix or table.prefix), table._replace(prefix=table.prefix or sent.prefix)
+    return sent, table
+
+
 def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     """Return the report of the messages of two sides.
 
@@ -253,7 +278,7 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     rows = rows[first]
     order = _order(fault[message[rows]], log[rows], offset[rows], id.take(pa.array(rows)))
     rows, least = rows[order], least[order]
-    fault, number = fault[message[rows]], number[message[rows]]
+    fault, number, size = fault[message[rows]], number[message[rows]], np.bincount(message[kept])[message[rows]]
 
     def place(row: int) -> tuple[str, int | None, str | None]:
         return names[log[row]], int(offset[row]) if by_position else None, id[row].as_py()
@@ -263,9 +288,9 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     for head, end in itertools.pairwise([*heads, len(rows)]):
         known_times = least[head:end][least[head:end] != NEVER].tolist()
         first_time, untimed = min(known_times, default=None), end - head - len(known_times)
-        total = int(number[head:end].sum())
+        total, held = int(number[head:end].sum()), int(size[head:end].sum())
         scope, example, text = place(int(rows[head]))
-        groups.append(Group(int(fault[head]), scope, total, end - head, example, text, first_time, untimed))
+        groups.append(Group(int(fault[head]), scope, total, end - head, held, example, text, first_time, untimed))
     listed = [
         Difference(NAMES[of], *place(row)) for of, row in zip(fault[:most].tolist(), rows[:most].tolist(), strict=True)
     ]
@@ -392,10 +417,12 @@ def report_of_groups(
     sent, lost = sides[0], [one for one in groups if one.fault == LOST]
     times = [time for time in (sent.first_lacking, *(one.time for one in lost)) if time is not None]
     is_known = not sent.untimed_lacking and not any(one.untimed for one in lost)
+    alone = [sum(one.rows for one in groups if one.fault == fault) for fault in (LOST, EXTRA)]
+    is_apart = all(10 * n >= 9 * (side.rows - side.lacking) > 0 for n, side in zip(alone, sides, strict=True))
     return comparison_report(
         counts, (sent.rows, sides[1].rows), listed, sum(one.messages for one in groups),
         [side.lacking for side in sides], not_checked, moment(min(times, default=sent.last) if is_known else None),
-        by_position,
+        by_position, is_apart,
     )  # fmt: skip
 
 

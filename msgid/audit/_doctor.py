@@ -78,9 +78,10 @@ class Diagnosis(NamedTuple):
             ids, generators = _counted(maker.ids, "ID"), _counted(maker.generators, "generator")
             lines.append(f"{named}: {ids} of {generators} ({maker.evidence})")
         lines += [f"shared node {node}: {reason}" for node, reason in self.shared_nodes.items()]
-        lines.append(f"busiest second of a generator: {_counted(self.ids_per_second, 'ID')}")
-        copy = "a copy of a generator, with its node and pid and at half its rate,"
-        lines.append(f"risk that {copy} repeats an ID within a day: {self.collision_risk:.2g}")
+        if self.ids_per_second:  # else no ID has a second and a counter
+            lines.append(f"busiest second of a generator: {_counted(self.ids_per_second, 'ID')}")
+            copy = "a copy of a generator, with its node and pid and at half its rate,"
+            lines.append(f"risk that {copy} repeats an ID within a day: {self.collision_risk:.2g}")
         return "\n".join(lines)
 
 

@@ -82,7 +82,8 @@ _WRONG_COLUMN: Final = (
     "cut out first."
 )
 _APART: Final = (
-    "No message is on both sides. Sides that name their logs or IDs in two ways usually cause it, or the wrong file."
+    "At least 9 of 10 compared messages are on one side alone. Sides that name their logs or IDs in two ways usually "
+    "cause it, or the wrong file."
 )
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
@@ -395,6 +396,7 @@ def comparison_report(
     not_checked: dict[str, str],
     complete_until: datetime | None,
     by_position: bool = True,
+    is_apart: bool = False,
 ) -> Report:
     """Return the report of two sides.
 
@@ -407,6 +409,7 @@ def comparison_report(
         not_checked: The checks that were not made, with the reasons.
         complete_until: The moment before which all sent messages have landed, or None.
         by_position: Whether messages are matched by their positions, or by their IDs.
+        is_apart: Whether both sides have few messages in common, so that other names of logs or IDs are likely.
     """
     is_cut = total > len(differences)
     cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
@@ -416,8 +419,7 @@ def comparison_report(
         not_checked=[NotChecked(*one) for one in not_checked.items()],
         differences=differences, sent=rows[0], complete_until=complete_until,
     )  # fmt: skip
-    lost, extra = (facts.totals.get(FAULTS[fault], (0, 0))[0] for fault in ("lost", "extra"))
-    if (lost, extra) == tuple(n - lacks for n, lacks in zip(rows, lacking, strict=True)) and lost and extra:
+    if is_apart:
         report.findings = [
             one._replace(meaning=_APART) if one.check == FAULTS["lost"] else one for one in report.findings
         ]

@@ -23,6 +23,7 @@ from msgid.audit._compare import (
     report_of_groups,
     report_of_sides,
     unchecked,
+    with_one_prefix,
 )  # fmt: skip
 from msgid.audit._digest_tables import COLUMNS, merge_digests
 from msgid.audit._options import columns_in
@@ -117,7 +118,9 @@ def compare(
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
-        return AuditReport(table.sparkSession, report_of(there, here, most, Sizes()))
+        of_sent, of_table = with_one_prefix(there[1], here[1])
+        report = report_of((there[0], of_sent), (here[0], of_table), most, Sizes())
+        return AuditReport(table.sparkSession, report)
     for df in digests:
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
@@ -162,7 +165,7 @@ def report_of(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns],
     scope = F.col("source") if by_position else F.lit(TABLE)
     differing = keep(_differing(rows[0], rows[1], keys).withColumn("scope", scope))
     groups = differing.groupBy("fault", "scope").agg(
-        F.sum("number"), F.count(F.lit(1)), F.min("offset"),
+        F.sum("number"), F.count(F.lit(1)), F.sum("rows"), F.min("offset"),
         F.min_by("id", "offset") if by_position else F.min("id"), F.min("time"), F.count_if(F.col("time").isNull()),
     ).collect()  # fmt: skip
     listed = differing.orderBy("fault", *keys).select("fault", "scope", "offset", "id").limit(most).collect()
@@ -232,4 +235,5 @@ def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
     return messages.select(
         source.cast("string").alias("source"), offset.cast("bigint").alias("offset"),
         F.col("first_id" if by_position else "id").alias("id"), "time", fault.alias("fault"), number.alias("number"),
+        (sent_rows + held).alias("rows"),
     ).where("fault IS NOT NULL")  # fmt: skip

@@ -67,6 +67,15 @@ def drawn(chance, names, rows=1_500):
     return pa.table({"id": pa.array(forms, pa.binary()), **places, **dict(zip(names, columns, strict=True))})
 
 
+def test_sides_with_few_common_messages_are_told(spark):
+    """The rows of a message that one side has alone are summed in the JVM."""
+    for ids, is_said in ((("aa", "bb"), True), (("aac", "bbc"), False)):
+        frames = [spark.createDataFrame([(id,) for id in side], "id string") for side in ids]
+        report = compared(frames, SIZES["summaries"])
+        assert ("At least 9 of 10 compared messages" in str(report)) is is_said
+        assert report.to_json() == msgid.audit.compare(*map(list, ids)).to_json()
+
+
 @pytest.mark.parametrize("way", [pytest.param("driver", marks=pytest.mark.details), "summaries"])
 def test_random_sides_have_the_report_of_python(spark, way, tmp_path):
     """By ID and by position: contents pair by their places, and many contents of one message are compared as a set."""
@@ -96,6 +105,10 @@ def test_sides_have_columns_of_their_own(spark):
     assert [(one.fault, one.offset) for one in report.local.differences] == [("lost", 2), ("duplicate", 3)]
     with pytest.raises(ValueError, match="cannot compare sent"):
         spark_ext.compare(sent, landed, source="log", offset="place", sent_columns={"offset": "x"})
+    renamed = sent.toDF("t", "p", "n")
+    assert spark_ext.compare(renamed, sent, sent_columns={"source": ["t", "p"], "offset": "n"}).local.findings == []
+    with pytest.raises(ValueError, match="both must name their logs, or neither"):
+        spark_ext.compare(sent.select("offset"), sent)
     with pytest.raises(ValueError, match="sent must be a table"):
         spark_ext.compare(spark.readStream.format("rate").load(), landed, source="log", offset="place")
 

@@ -273,6 +273,7 @@ def test_collision_risk_of_a_diagnosis_is_that_of_a_copy():
     assert doctor(counted(started)).collision_risk == collision_risk([50, 25], 86_400)
     assert doctor(msgid.Generator(node="random").generate_batch(50)).collision_risk == 0.0
     assert doctor([str(uuid.uuid4())] * 2).collision_risk == 0.0
+    assert str(doctor(["order-1"])) == "1 ID\nunknown: 1 ID of 0 generators (not an ID)"
     assert str(collision_risk([5], 1)) == "0.0"  # not -0.0
     assert collision_risk([], 1) == collision_risk([0, 7], 1e9) == 0.0
 

@@ -1,6 +1,8 @@
 """Reports as gates of pipelines: OpenMetrics text, allowances, and the time up to which a table is complete."""
 
+import os
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from helpers.commands import invoke
@@ -227,3 +229,20 @@ def test_report_does_not_replace_an_input(tmp_path, option):
         assert done.exit_code == 2
         assert f"{option} must not be a file of the input" in done.output
     assert table.read_text() == "offset\n1\n"
+
+
+def test_reports_of_one_name_are_refused(tmp_path):
+    """One of them would replace the other."""
+    ids = tmp_path / "ids.txt"
+    ids.write_text("")
+    done = invoke(["audit", str(ids), "--report", f"{tmp_path}/x", "--openmetrics", f"{tmp_path}/../{tmp_path.name}/x"])
+    assert (done.exit_code, "--report and --openmetrics must be two files" in done.stderr) == (2, True)
+    assert os.listdir(tmp_path) == ["ids.txt"]
+
+
+def test_page_of_a_file_whose_name_is_not_utf_8_is_written(tmp_path):
+    """The page names the command, with an escape in place of such a byte."""
+    ids = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")
+    Path(ids).write_text("")
+    assert invoke(["audit", ids, "--report", f"{tmp_path}/audit.html"]).exit_code == 0
+    assert r"\udcff.txt" in (tmp_path / "audit.html").read_text()

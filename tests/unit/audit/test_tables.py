@@ -313,9 +313,8 @@ def test_ids_in_properties_are_read_if_another_column_is_named():
 
 def test_wrong_columns_are_refused():
     table = pa.table({"key": [V1]})
-    with pytest.raises(
-        ValueError, match=r"`id` must be a column of the table, got 'id'; it has \['key'\]: pass `id`, or"
-    ):
+    words = r"a column named id is missing from \['key'\]: pass `id`, or `offset` and `source`"
+    with pytest.raises(ValueError, match=words):
         audit.audit_table(table)
     with pytest.raises(ValueError, match="cannot audit the table: it must have IDs, or offsets, got neither"):
         audit.audit_table(table, id=None)
