@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 
 REPOSITORY = Path(__file__).parents[3]
 TUTORIAL = REPOSITORY / "docs" / "pages" / "tutorial" / "audit.md"
-GUIDE = REPOSITORY / "docs" / "pages" / "guides" / "audit.md"
+GUIDES = REPOSITORY / "docs" / "pages" / "guides"
 
 pytestmark = pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
 
@@ -26,8 +26,8 @@ def test_tutorial_of_the_audit_shows_what_it_does(tmp_path, monkeypatch):
     markdown.run(page, {})
 
 
-def test_guide_of_the_audit_shows_what_it_does(tmp_path, monkeypatch):
+@pytest.mark.parametrize("guide", ["audit", "compare", "doctor"])
+def test_guide_of_the_audit_shows_what_it_does(guide, tmp_path, monkeypatch):
     pytest.importorskip("rich")
     monkeypatch.chdir(tmp_path)
-    assert sum(">>>" in block.example for block in markdown.blocks(GUIDE)) > 6
-    markdown.run(GUIDE, {})
+    markdown.run(GUIDES / f"{guide}.md", {})
