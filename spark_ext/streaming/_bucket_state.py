@@ -9,15 +9,19 @@ if TYPE_CHECKING:
 
 CHECK_BUCKET: Final = 0
 """The key under which an operator stores the number of buckets."""
-_BUCKETS: Final = "buckets"
+_BUCKETS: Final = -2
+"""The number of the value that holds the number of buckets.
+
+It is not a state of its own: Spark analyzes and compiles an encoder of each state in each task of a micro-batch.
+"""
 
 
 def states(*logs: str) -> list[State]:
     """Return the values that a `BucketState` with some logs has in Spark's state store."""
-    value = ("value binary",)
-    found: list[State] = [(_BUCKETS, "getValueState", ("buckets int",))]
+    value = "value binary"
+    found: list[State] = []
     for log in logs:
-        found += [(f"{log}_recent", "getListState", value), (f"{log}_values", "getMapState", ("number int", *value))]
+        found += [(f"{log}_recent", "getListState", (value,)), (f"{log}_values", "getMapState", ("number int", value))]
     return found
 
 
@@ -57,21 +61,21 @@ class BucketState:
     """
 
     def __init__(self, handle: Any, *logs: str) -> None:
-        self._buckets, *values = (getattr(handle, method)(name, *types) for name, method, types in states(*logs))
+        values = [getattr(handle, method)(name, *types) for name, method, types in states(*logs)]
         self.logs = [_LogValues(*values[place : place + 2]) for place in range(0, len(values), 2)]
         """The values of each log."""
 
     def check(self, buckets: int) -> None:
-        """Store the number of buckets of the query in the state of `CHECK_BUCKET`.
+        """Store the number of buckets of the query in the first log of `CHECK_BUCKET`.
 
         Raises:
             ValueError: If the state has another number.
         """
-        found = self._buckets.get()
-        if found is None:
-            self._buckets.update((buckets,))
-        elif found[0] != buckets:
+        stored = self.logs[0].get(_BUCKETS)
+        if stored is None:
+            self.logs[0].put(_BUCKETS, b"%d" % buckets)
+        elif int(stored) != buckets:
             raise ValueError(
-                f"`buckets` must be {found[0]}, the number in the checkpoint of the query, got {buckets}; "
+                f"`buckets` must be {int(stored)}, the number in the checkpoint of the query, got {buckets}; "
                 "another number needs a new checkpoint"
             )

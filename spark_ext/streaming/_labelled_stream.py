@@ -25,7 +25,7 @@ from spark_ext.streaming._labelling import (
     unpack,
 )
 from spark_ext.streaming._log import Log
-from spark_ext.streaming._packing import PACKED, check_readable, packer
+from spark_ext.streaming._packing import PACKED, packer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,11 +52,9 @@ def labelled_stream(
 
     The columns travel under numbers, so that no name of theirs matters.
     """
-    check_readable(df)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
-    fields = df.schema.fields
-    places = [f"c{place}" for place in range(len(fields))]
+    places = [f"c{place}" for place in range(len(df.columns))]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
     hashed = df.select("*", key, content).toDF(*places, "id", "content")
     numbered = hashed.select(*places, _row_key(F.col("id"), F.col("content")).alias(KEY))
@@ -65,14 +63,8 @@ def labelled_stream(
     rows = packed.groupBy("bucket").transformWithStateInPandas(
         shipped_processor(Seen(within, buckets), states(IDS)), LABELLED, "append", "EventTime"
     )
-    schema = StructType(
-        [StructField(place, field.dataType, field.nullable) for place, field in zip(places, fields, strict=True)]
-    )
-    rows = rows.mapInArrow(shipped(unpack), schema.add("label", StringType(), False))
-    restored = (
-        F.col(place).alias(field.name, metadata=field.metadata) for place, field in zip(places, fields, strict=True)
-    )
-    return rows.select(*restored, F.col("label").alias(name))
+    schema = StructType([*df.toDF(*places).schema, StructField("label", StringType(), False)])
+    return rows.mapInArrow(shipped(unpack), schema).toDF(*df.columns, name)
 
 
 def _row_key(id: Column, content: Column) -> Column:
@@ -96,15 +88,15 @@ def id_hash(key: Column) -> Column:
     time = F.when(length == _UUID_LENGTH, F.left(key, F.lit(8))).when(
         length == _ULID_LENGTH, F.hex(F.substring(key.cast("binary"), 3, 5))
     )
-    is_v1 = (length == layout.ID_DIGITS) & key.startswith("01")
-    digits = F.when(is_v1, F.concat(F.substring(key, *_V1_TIME_AND_SEQUENCE), F.substring(key, *_V1_NODE)))
     # Text that only looks like an ID has other characters in place of digits: `unhex` returns NULL.
-    return F.coalesce(F.unhex(digits), F.unhex(F.overlay(hashed, time, 1)), F.unhex(hashed))
+    v1 = F.unhex(F.when((length == layout.ID_DIGITS) & key.startswith("01"), key))
+    v1_hash = F.concat(F.substring(v1, *_V1_TIME_AND_SEQUENCE), F.substring(v1, *_V1_NODE))
+    return F.coalesce(v1_hash, F.unhex(F.overlay(hashed, time, 1)), F.unhex(hashed))
 
 
-_V1_TIME_AND_SEQUENCE: Final = (19, 16)
-"""The first digit, counted from 1, and the number of digits."""
-_V1_NODE: Final = (3, 16)
+_V1_TIME_AND_SEQUENCE: Final = (10, 8)
+"""The first byte, counted from 1, and the number of bytes."""
+_V1_NODE: Final = (2, 8)
 _UUID_LENGTH: Final = 36
 _ULID_LENGTH: Final = 26
 
@@ -130,6 +122,3 @@ class Seen(StatefulProcessor):
         log = Log(self._state.logs[0], watermark // 1000)
         yield from labelled(rows, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
         log.commit()
-
-    def close(self) -> None:
-        pass

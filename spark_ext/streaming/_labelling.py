@@ -100,11 +100,10 @@ def labelled(
         newest: The time of rows without one.
         label: Returns the labels of rows, and remembers their IDs.
     """
-    held = list(frames)
-    labels = label(read_heads(b"".join(head for frame in held for head in frame["head"]), newest))
-    for frame in held:
-        *parts, labels = np.split(labels, np.cumsum(frame["head"].map(len)) // HEAD_BYTES)
-        yield pd.DataFrame({"labels": [part.tobytes() for part in parts], "rows": frame["rows"].to_numpy()})
+    packed = pd.concat(list(frames), ignore_index=True)
+    labels = label(read_heads(b"".join(packed["head"]), newest))
+    ends = np.cumsum(packed["head"].map(len)) // HEAD_BYTES
+    yield pd.DataFrame({"labels": [part.tobytes() for part in np.split(labels, ends[:-1])], "rows": packed["rows"]})
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

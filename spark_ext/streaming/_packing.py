@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import types as T
 
 from spark_ext.streaming._bucket_state import CHECK_BUCKET
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame
 
 PACKED: Final = "bucket int, head binary, rows binary"
 _ROWS: Final = 200_000
@@ -66,15 +64,13 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if not batch.num_rows:
-            continue
         waiting.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
             waiting, rows, size = [], 0, 0
-    if waiting:
+    if rows:
         yield pa.Table.from_batches(waiting).combine_chunks().to_batches()[0]
 
 
@@ -85,26 +81,6 @@ def _by_bucket(ready: Prepared, bucket_keys: NDArray[np.int32]) -> Iterator[tupl
     starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1]))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         yield int(bucket_keys[buckets[start]]), heads[start:end].tobytes(), written(rows.slice(start, end - start))
-
-
-def check_readable(df: DataFrame) -> None:
-    """Raise ValueError for a column that Arrow or Python cannot read."""
-    for field in df.schema:
-        if not _is_readable(field.dataType):
-            raise ValueError(
-                f"cannot pass column {field.name!r} to a Python worker: Python cannot read the type "
-                f"{field.dataType.simpleString()}; cast it"
-            )
-
-
-def _is_readable(type: T.DataType) -> bool:
-    if isinstance(type, T.StructType):
-        return len(set(type.names)) == len(type.names) and all(_is_readable(field.dataType) for field in type)
-    if isinstance(type, T.ArrayType):
-        return not isinstance(type.elementType, T.NullType) and _is_readable(type.elementType)
-    if isinstance(type, T.MapType):
-        return not isinstance(type.keyType, T.NullType) and all(map(_is_readable, (type.keyType, type.valueType)))
-    return not isinstance(type, T.YearMonthIntervalType | T.CalendarIntervalType)
 
 
 def written(batch: pa.RecordBatch) -> bytes:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 
 from msgid._moments import micros_in
-from msgid._validate import in_range, quote
+from msgid._validate import integer, quote
 from spark_ext._arguments import check_dataframe, check_ids, free_name, named_column, required_column
 from spark_ext._compat import WHOLE, needs
 from spark_ext._private import watermark_of
@@ -92,8 +91,7 @@ def deduplicate(
     Raises
     ------
     ValueError
-        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream has a column that
-        Python cannot read: an interval of months, or a struct with two fields of one name; if a stream lacks
+        if a column is missing or ``name`` is taken; if ``id`` is neither text nor binary; if a stream lacks
         ``timestamp`` or a valid ``within``, or has another state store than RocksDB; if ``order_by`` has a
         Column, and ``content`` is missing.
     TypeError
@@ -133,7 +131,8 @@ def deduplicate(
     id = required_column(df, "`id`", id)
     check_ids("`id`", id, df.schema[id].dataType)
     timestamp = timestamp if timestamp is None else required_column(df, "`timestamp`", timestamp)
-    bound = _checked_window(df, timestamp, within, buckets)
+    bound = None if within is None else micros_in("within", within)
+    integer("buckets", buckets, 1, MAX_BUCKETS)
     if content is None:
         other = next((item for item, found in zip(order, sorted_by, strict=True) if found is None), None)
         if other is not None:
@@ -160,11 +159,7 @@ def deduplicate(
     from spark_ext.streaming._labelled_stream import labelled_stream
 
     if timestamp is None or bound is None:
-        missing = [name for name, value in (("timestamp", timestamp), ("within", bound)) if value is None]
-        lacks = " and ".join(f"`{name}`" for name in missing)
-        raise ValueError(
-            f"a stream needs `timestamp` and `within`; {lacks} {'is' if len(missing) == 1 else 'are'} missing"
-        )
+        raise ValueError("a stream needs `timestamp` and `within`")
     watermark = watermark_of(df)
     if watermark not in (None, {timestamp: bound // 1000}):
         raise ValueError(
@@ -239,22 +234,3 @@ def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Co
     )
     marked = marked.withColumn(name, label)
     return marked.drop(key_name, spread_name, rows_name, told_name, place_name, first_name)
-
-
-def _checked_window(df: DataFrame, timestamp: str | None, within: object, buckets: object) -> int | None:
-    """Check the arguments of a stream, also for a batch, and return ``within`` in microseconds."""
-    if not in_range(buckets, 1, MAX_BUCKETS):
-        raise ValueError(f"`buckets` must be an integer from 1 to {MAX_BUCKETS}, got {quote(buckets)}")
-    bound = None if within is None else micros_in("within", within)
-    if timestamp is not None:
-        type = df.schema[timestamp].dataType
-        is_local = isinstance(type, TimestampNTZType)
-        if not isinstance(type, TimestampType) and not (is_local and not df.isStreaming):
-            cure = "; timestamp_millis makes one of milliseconds" if isinstance(type, IntegralType) else ""
-            cure = "; cast it to timestamp, in the session's time zone" if is_local else cure
-            raise ValueError(
-                f"`timestamp` must be a column of timestamps, got {timestamp!r} of {type.simpleString()}{cure}"
-            )
-    elif bound is not None and not df.isStreaming:
-        raise ValueError("`timestamp` must be the name of a column if `within` is passed, got None")
-    return bound

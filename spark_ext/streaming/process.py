@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid._known_tables import OUTPUTS
-from msgid._moments import duration
-from msgid._validate import is_integer, quote
+from msgid._moments import micros_in
+from msgid._validate import INT32_MAX, integer, quote
 from msgid.processing._processor import check_parameters
 from spark_ext._arguments import check_dataframe, named_column, required_column
 from spark_ext._compat import type_named
@@ -20,7 +20,7 @@ from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quote
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
-from spark_ext.streaming._packing import PACKED, check_readable, packer
+from spark_ext.streaming._packing import PACKED, packer
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.history import LOGS
 from spark_ext.streaming._processing.operator import Operator
@@ -125,8 +125,7 @@ def process(
     Raises
     ------
     ValueError
-        If the session's state store is not RocksDB, or an argument is out of range. Also if the key has another type,
-        or if Python cannot read the type of a column: an interval of months, or a struct with two fields of one name.
+        If the session's state store is not RocksDB, if an argument is out of range, or if the key has another type.
 
     Examples
     --------
@@ -149,12 +148,10 @@ def process(
     if not callable(handler):
         raise TypeError(f"handler must be a function of (state, message, context), got {quote(handler)}")
     check_parameters("handler", handler, "state, message, context")
-    for name, number in (("attempts", attempts), ("buckets", buckets)):
-        if not is_integer(number) or number < 1:
-            raise ValueError(f"{name} must be an integer of 1 or more, got {number!r}")
-    if buckets > MAX_BUCKETS:
-        raise ValueError(f"buckets must be at most {MAX_BUCKETS}, got {buckets}")
-    kept, remembered = duration("retention", retention, positive=True), duration("remember", remember)
+    integer("attempts", attempts, 1, INT32_MAX)
+    integer("buckets", buckets, 1, MAX_BUCKETS)
+    retention_ms = max(micros_in("retention", retention, positive=True) // 1000, 1)
+    remember_ms = micros_in("remember", remember) // 1000
     key_type = df.schema[key].dataType
     is_small = isinstance(key_type, T.DecimalType) and not 0 <= key_type.scale <= _PLAIN_SCALE
     if isinstance(key_type, _NO_KEY) or is_small or type_named(key_type, "variant"):
@@ -162,16 +159,13 @@ def process(
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "
             f"{key_type.simpleString()}; cast it, for example to text"
         )
-    check_readable(df)
     check_state_store(df.sparkSession)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
     known = {id, key, timestamp, named, CORRUPT}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
-    millisecond = timedelta(milliseconds=1)
-    settings = Settings(
-        tuple(df.columns), body, max(kept // millisecond, 1), remembered // millisecond, attempts, keep_outputs
-    )
+    names = tuple(df.columns[place] for place in body)
+    settings = Settings(names, retention_ms, remember_ms, attempts, keep_outputs)
     operator = shipped_processor(Operator(handler, settings, buckets), states(*LOGS))
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.

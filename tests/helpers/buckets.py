@@ -51,33 +51,18 @@ class _List:
         self.held.clear()
 
 
-class _Value:
-    def __init__(self):
-        self.held = None
-
-    def get(self):
-        return self.held
-
-    def update(self, value):
-        self.held = value
-
-
 class Checkpoint:
     """The state of one bucket, which outlives a query."""
 
     def __init__(self):
         self.maps = {}
         self.lists = {}
-        self.values = {}
 
     def getMapState(self, name, key, value):
         return self.maps.setdefault(name, _Map())
 
     def getListState(self, name, value):
         return self.lists.setdefault(name, _List())
-
-    def getValueState(self, name, value):
-        return self.values.setdefault(name, _Value())
 
 
 def small_log(monkeypatch, sizes):
@@ -88,7 +73,7 @@ def small_log(monkeypatch, sizes):
 def settings(**changes):
     """Return the settings by which a query handles messages; without limits by default."""
     usual = {"retention_ms": 1 << 50, "remember_ms": 1 << 50, "attempts": 1, "keep_outputs": False}
-    return Settings(columns=COLUMNS, body=(2, 3), **{**usual, **changes})
+    return Settings(names=COLUMNS[2:], **{**usual, **changes})
 
 
 def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, packed=1 << 30, **changes):

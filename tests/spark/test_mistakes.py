@@ -53,8 +53,6 @@ BATCH = [
         lambda df: ids.deduplicate(df, content=["ID"]),
         "`content` must not have the column of IDs, which are compared by",
     ),
-    (lambda df: ids.deduplicate(df, within="1 day"), "`timestamp` must be the name of a column if `within` is passed"),
-    (lambda df: ids.deduplicate(df, timestamp="millis"), "`timestamp` must be a column of timestamps, got 'millis' of"),
     (lambda df: ids.deduplicate([1]), "df must be a DataFrame of Spark, got [1]"),
     (lambda df: ids.process(PANDAS, "topic", keep), "df must be a DataFrame of Spark, got Empty DataFrame Columns: ["),
     (lambda df: ids.assign_ids(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
@@ -128,21 +126,9 @@ STREAM = [
         "cannot write a stream: call `write_once` in its foreachBatch",
     ),
     (lambda df: ids.process(df, "topic", lambda state, message: state), "handler must take three arguments (state, m"),
-    (ids.deduplicate, "a stream needs `timestamp` and `within`; `timestamp` and `within` are missing"),
-    (lambda df: ids.deduplicate(df, within="1 day"), "a stream needs `timestamp` and `within`; `timestamp` is missing"),
+    (ids.deduplicate, "a stream needs `timestamp` and `within`"),
     (ids.audit, "cannot audit a stream: audit the table that it writes"),
-    (
-        lambda df: ids.deduplicate(df, timestamp="millis", within="1 day"),
-        "`timestamp` must be a column of timestamps, got 'millis' of bigint; timestamp_millis makes one of",
-    ),
-    (
-        lambda df: ids.deduplicate(
-            df.withColumn("at", F.col("at").cast("timestamp_ntz")), timestamp="at", within="1 day"
-        ),
-        "`timestamp` must be a column of timestamps, got 'at' of timestamp_ntz; cast it to timestamp",
-    ),
     (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
-    (lambda df: ids.deduplicate(df, timestamp="at"), "a stream needs `timestamp` and `within`; `within` is missing"),
 ]
 
 

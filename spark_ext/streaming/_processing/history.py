@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
+from msgid.processing._flow import Earlier
+from msgid.processing.context import FINGERPRINT_LENGTH
 from spark_ext.streaming._log import Entries, Log
 
 if TYPE_CHECKING:
@@ -26,33 +28,23 @@ if TYPE_CHECKING:
 LOGS: Final = ("keys", "messages")
 """The names of the logs."""
 _HASH_BYTES: Final = 16
-_FINGERPRINT_BYTES: Final = 16
 _HANDLED, _OUTPUTS = b"ho"
 """The first byte of a payload: a fingerprint and the state before, which is empty for the first message; outputs."""
 
 
-class Entry(NamedTuple):
-    """How a message was handled."""
-
-    before: bytes | None
-    """The state that the message was handled on; None for the first message of a key, and if the outputs are kept."""
-    answer: bytes | list[tuple[str, str | None, str]]
-    """The fingerprint of the outputs, or the outputs: ID, topic and JSON."""
+def packed(handled: Earlier) -> bytes:
+    """Return the payload of an entry: the outputs, or else the fingerprint and the state before."""
+    if handled.outputs is not None:
+        return bytes([_OUTPUTS]) + json.dumps(handled.outputs).encode()
+    return bytes([_HANDLED]) + handled.fingerprint + (handled.state or b"")
 
 
-def packed(entry: Entry) -> bytes:
-    """Return the payload of an entry."""
-    if not isinstance(entry.answer, bytes):
-        return bytes([_OUTPUTS]) + json.dumps(entry.answer).encode()
-    return bytes([_HANDLED]) + entry.answer + (entry.before or b"")
-
-
-def unpacked(payload: bytes) -> Entry:
-    """Return the entry of a payload."""
+def unpacked(payload: bytes) -> Earlier:
+    """Return how the message of a payload was handled."""
     if payload[0] == _OUTPUTS:
-        return Entry(None, [tuple(output) for output in json.loads(payload[1:])])
-    end = _FINGERPRINT_BYTES + 1
-    return Entry(payload[end:] or None, payload[1:end])
+        return Earlier(None, b"", json.loads(payload[1:]))
+    end = FINGERPRINT_LENGTH + 1
+    return Earlier(payload[end:] or None, payload[1:end])
 
 
 class Bucket:
@@ -72,7 +64,7 @@ class Bucket:
         self._horizon_ms = horizon_ms
         self._hash_of: dict[str, bytes] = {}
         self._states: dict[str, bytes] = {}
-        self._changed: set[str] = set()
+        self._changed: dict[str, bytes] = {}
         self._entries: dict[bytes, tuple[int, bytes]] = {}
         self._fresh: dict[bytes, bytes] = {}
         self.size = 0
@@ -86,47 +78,38 @@ class Bucket:
     def read(self, messages: Sequence[tuple[str, str]]) -> list[bytes]:
         """Look up some messages by key and ID; return their hashes, for `earlier` and `add`."""
         self._hash_of = {key: _hash(key.encode()) for key, _ in messages}
-        self._states, self._entries = {}, {}
         hashes = [_hash(self._hash_of[key] + id.encode("utf-8", "surrogatepass")) for key, id in messages]
-        names = list(self._hash_of)
-        place, found = self._keys.find(*_words(self._hash_of.values()))
-        states = found.data.to_pylist()
-        self._states = {names[number]: states[place[number]] for number in np.flatnonzero(place >= 0).tolist()}
-        distinct = list(dict.fromkeys(hashes))
-        place, found = self._messages.find(*_words(distinct))
-        stored, payloads = found.time.tolist(), found.data.to_pylist()
-        for number in np.flatnonzero(place >= 0).tolist():
-            self._entries[distinct[number]] = stored[place[number]], payloads[place[number]]
+        states = _found(self._keys, list(self._hash_of.values()))
+        self._states = {key: states[hash][1] for key, hash in self._hash_of.items() if hash in states}
+        self._entries = _found(self._messages, list(dict.fromkeys(hashes)))
         return hashes
 
     def state(self, key: str) -> bytes | None:
         """Return the newest state of a key that was read."""
         return self._states.get(key)
 
-    def earlier(self, hash: bytes) -> tuple[Entry | None, int | None]:
-        """Return the entry of a message that was read, or when a forgotten one was stored: milliseconds since 1970."""
+    def earlier(self, hash: bytes) -> tuple[Earlier | None, int | None]:
+        """Return how a message was handled, or when a forgotten one was stored: microseconds since 1970."""
         if hash in self._fresh:
             return unpacked(self._fresh[hash]), None
         if hash not in self._entries:
             return None, None
         stored, payload = self._entries[hash]
-        return (unpacked(payload), None) if payload and stored >= self._horizon_ms else (None, stored)
+        return (unpacked(payload), None) if payload and stored >= self._horizon_ms else (None, stored * 1000)
 
-    def add(self, key: str, hash: bytes, entry: Entry, state: bytes) -> None:
+    def add(self, key: str, hash: bytes, handled: Earlier, state: bytes) -> None:
         """Add the entry of a message that was handled just now, and set the state of its key."""
-        self._fresh[hash] = packed(entry)
-        self._states[key] = state
-        self._changed.add(key)
+        self._fresh[hash] = packed(handled)
+        self._states[key] = self._changed[key] = state
         self.size += len(self._fresh[hash]) + len(state)
 
     def store(self) -> None:
         """Write the new entries and states, and drop those that were read."""
         if self._fresh:
             self._messages.add(_entries(self._fresh, self._now_ms, self._fresh.values()))
-            changed = sorted(self._changed)
-            states = (self._states[key] for key in changed)
-            self._keys.add(_entries((self._hash_of[key] for key in changed), self._now_ms, states))
-        self._fresh, self._changed, self._states, self._entries, self.size = {}, set(), {}, {}, 0
+            keys = (self._hash_of[key] for key in self._changed)
+            self._keys.add(_entries(keys, self._now_ms, self._changed.values()))
+        self._fresh, self._changed, self._states, self._entries, self.size = {}, {}, {}, {}, 0
 
     def commit(self) -> None:
         """Delete expired entries, and finish the logs."""
@@ -141,6 +124,13 @@ def _hash(value: bytes) -> bytes:
 def _words(hashes: Iterable[bytes]) -> NDArray[np.uint64]:
     """Return the halves of hashes."""
     return np.ascontiguousarray(np.frombuffer(b"".join(hashes), "<u8").reshape(-1, 2).T)
+
+
+def _found(log: Log, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
+    """Return the time and the payload of each hash that a log has."""
+    place, found = log.find(*_words(hashes))
+    entries = list(zip(found.time.tolist(), found.data.to_pylist(), strict=True))
+    return {hashes[number]: entries[place[number]] for number in np.flatnonzero(place >= 0).tolist()}
 
 
 def _entries(hashes: Iterable[bytes], time: int, payloads: Iterable[bytes]) -> Entries:

@@ -12,7 +12,7 @@ from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Runner, Settings
 from spark_ext.streaming._processing.history import LOGS, Bucket
-from spark_ext.streaming._processing.packing import nested, slices, time_of, unpacked
+from spark_ext.streaming._processing.packing import slices, time_of, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from msgid.processing.context import AsyncHandler, Handler
     from spark_ext.streaming._processing.handling import OutputRow
 
-_COLUMNS: Final = [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
-
-
+_COLUMNS: Final = pa.schema(
+    [(name, pa.int32() if type == "int" else pa.string()) for name, type in OUTPUTS.types.items()]
+)
 SLICE_ROWS: Final = 50_000
 """The messages of a bucket that are Python objects at once."""
 SLICE_BYTES: Final = 16 << 20
@@ -52,18 +52,11 @@ class Operator(StatefulProcessor):
         malformed, table = unpacked(rows for _, rows in packed)
         if malformed:
             yield _frame([(None, None, id, None, None, text, MALFORMED, reason) for id, text, reason in malformed])
-        handling = Handling(self._runner, self._settings, bucket, nested(table), SLICE_BYTES)
+        handling = Handling(self._runner, self._settings, bucket, SLICE_BYTES)
         most = max(min(SLICE_ROWS, SLICE_BYTES * table.num_rows // max(table.nbytes, 1)), 1)
         for messages in slices(table, self._settings.names, most):
-            first = 0
-            while first < len(messages):
-                most = max(SLICE_BYTES // max(bucket.message_bytes, 1), 1)
-                first += handling.handle(messages[first : first + most])
-                if handling.is_full:
-                    yield _frame(handling.take())
-            rest = handling.take()
-            if rest:
-                yield _frame(rest)
+            for rows_of_result in handling.handle(messages):
+                yield _frame(rows_of_result)
         bucket.commit()
 
     def close(self) -> None:
@@ -71,10 +64,7 @@ class Operator(StatefulProcessor):
 
 
 def _frame(rows: list[OutputRow]) -> pd.DataFrame:
-    columns = zip(*rows, strict=True)
-    return pd.DataFrame({name: _series(values, type) for (name, type), values in zip(_COLUMNS, columns, strict=True)})
-
-
-def _series(values: tuple[Any, ...], type: pa.DataType) -> pd.Series[Any]:
-    """Return an Arrow column as pandas values that Spark accepts without a check of each value."""
-    return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, type)))
+    """Return rows as columns of Arrow, which Spark accepts without a check of each value."""
+    columns = zip(zip(*rows, strict=True), _COLUMNS.types, strict=True)
+    table = pa.Table.from_arrays([pa.array(values, type) for values, type in columns], schema=_COLUMNS)
+    return table.to_pandas(types_mapper=pd.ArrowDtype)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
@@ -30,8 +29,8 @@ NO_TIME: Final = -(1 << 63)
 UNREADABLE: Final = "a column has text that is not UTF-8, or a time outside the years 1 to 9999"
 _NOW: Final = np.dtype("<i8")
 """The head of each row: the time of the micro-batch, milliseconds since 1970."""
-_KEY, _ID, _TIME, _REASON, _TEXT, _BODY = range(6)
-"""The columns of packed rows, and the first one of the body."""
+_KEY, _ID, _TIME, _REASON, _TEXT = range(5)
+"""The first columns of packed rows; those of the body follow."""
 
 
 Malformed = tuple["str | None", str, str]
@@ -50,7 +49,7 @@ class Arrival(NamedTuple):
 
     def body(self, names: Sequence[str]) -> str:
         """Return the body as JSON."""
-        return input_text(dict(zip(names, self.values, strict=True)))
+        return text(dict(zip(names, self.values, strict=True)))
 
 
 def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.RecordBatch], Prepared]:
@@ -109,11 +108,6 @@ def unpacked(packed: Iterable[bytes]) -> tuple[list[Malformed], pa.Table]:
     return list(malformed), table.filter(reasons.is_null())
 
 
-def nested(table: pa.Table) -> list[int]:
-    """Return the places in the body of values that can be changed, so that a handler needs a copy."""
-    return [place for place, type in enumerate(table.schema.types[_BODY:]) if pa.types.is_nested(type)]
-
-
 def slices(table: pa.Table, names: Sequence[str], rows: int) -> Iterator[list[Arrival]]:
     """Yield messages in the order of their handling, about so many at a time: by key, time, ID and body.
 
@@ -150,22 +144,6 @@ def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
     return messages
 
 
-def input_text(body: dict[str, Any]) -> str:
-    """Return the columns of a row as JSON; a value that JSON cannot hold becomes its text."""
-    try:
-        return text(body)
-    except (TypeError, ValueError, RecursionError):
-        return text({name: _or_text(value) for name, value in body.items()})
-
-
-def _or_text(value: Any) -> Any:
-    try:
-        text(value)
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
-    return value
-
-
 def time_of(head: bytes) -> int:
     """Return the processing time of the micro-batch in a head, which a replay has too, milliseconds since 1970."""
     return int(np.frombuffer(head, _NOW, 1)[0])
@@ -181,14 +159,7 @@ def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     if is_text and is_v1.all():
         return pc.ascii_upper(ids), times
-    return pa.array([_identity(value) for value in ids.to_pylist()], pa.string()), times
-
-
-def _identity(value: str | bytes | None) -> str | None:
-    try:
-        return identity(value) if value else None
-    except InvalidMessageId:
-        return None
+    return pa.array([identity(value) if value else None for value in ids.to_pylist()], pa.string()), times
 
 
 def _malformed(
@@ -205,7 +176,7 @@ def _malformed(
     words = reasons.to_pylist()
     texts: list[str | None] = [None] * len(words)
     for row in rows:
-        texts[row] = input_text({name: _shown(column[row]) for name, column in zip(names, columns, strict=True)})
+        texts[row] = text({name: _shown(column[row]) for name, column in zip(names, columns, strict=True)})
         words[row] = words[row] or UNREADABLE
     return pa.array(words, pa.string()), pa.array(texts, pa.string())
 

@@ -118,8 +118,8 @@ def test_process_malformed_time_under_ansi_is_a_malformed_row(rows):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"attempts": 0}, "attempts must be an integer of 1 or more, got 0"),
-        ({"buckets": 1.5}, "buckets must be an integer of 1 or more, got 1.5"),
+        ({"attempts": 0}, "attempts must be 1 to 2147483647, got 0"),
+        ({"buckets": 65_537}, "buckets must be 1 to 65536, got 65537"),
         ({"retention": timedelta(0)}, "retention must be a timedelta or text such as '1 day', above 0"),
     ],
 )
@@ -131,25 +131,22 @@ def test_process_option_out_of_range_is_refused(spark, rocksdb, tmp_path, option
 
 
 @pytest.mark.parametrize(
-    ("key", "extra", "message"),
+    ("key", "message"),
     [
-        ("timestamp", "int", "key must be a column whose values have one text each.* of type timestamp"),
-        ("array<string>", "int", "key must be .* of type array<string>"),
-        ("double", "int", "key must be .* of type double; cast it, for example to text"),
-        ("float", "int", "key must be .* of type float"),
-        ("decimal(20,7)", "int", r"key must be .* of type decimal\(20,7\)"),
-        ("decimal(20,6)", "interval year to month", "cannot pass column 'extra'"),
-        ("map<int,int>", "int", "key must be .* of type map<int,int>"),
-        ("struct<a:int>", "int", "key must be .* of type struct<a:int>"),
-        ("variant", "int", "key must be .* of type variant"),
-        ("string", "interval year to month", "cannot pass column 'extra' to a Python worker: Python cannot read"),
-        ("string", "map<void,int>", "cannot pass column 'extra' to a Python worker: Python cannot read"),
+        ("timestamp", "key must be a column whose values have one text each.* of type timestamp"),
+        ("array<string>", "key must be .* of type array<string>"),
+        ("double", "key must be .* of type double; cast it, for example to text"),
+        ("float", "key must be .* of type float"),
+        ("decimal(20,7)", r"key must be .* of type decimal\(20,7\)"),
+        ("map<int,int>", "key must be .* of type map<int,int>"),
+        ("struct<a:int>", "key must be .* of type struct<a:int>"),
+        ("variant", "key must be .* of type variant"),
     ],
 )
-def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, extra, message):
-    """At once: two keys would be one, a key would depend on the session or Java, or the query would end later."""
+def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, message):
+    """At once: two keys would be one, or a key would depend on the session or Java."""
     df = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    df = df.selectExpr("'a' AS id", f"CAST(NULL AS {key}) AS key", f"CAST(NULL AS {extra}) AS extra")
+    df = df.selectExpr("'a' AS id", f"CAST(NULL AS {key}) AS key")
     with pytest.raises(ValueError, match=message):
         spark_ext.process(df, "key", echo)
 

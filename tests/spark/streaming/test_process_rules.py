@@ -13,7 +13,7 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
 from msgid.processing._flow import error_text
-from spark_ext.streaming._processing.packing import input_text
+from msgid.processing._json import text
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +94,19 @@ def test_error_of_a_handler_fails_its_message_alone(handler, reason):
     assert row.kind == "new"
 
 
+def test_context_of_an_earlier_message_publishes_nothing():
+    """Its message has its outputs already, so the output would be lost without a word."""
+    contexts = []
+
+    def handler(state, message, context):
+        contexts.append(context)
+        contexts[0].publish("text")
+
+    rows = run_batch(Checkpoint(), handler, [(id, "key", 1, b"", None) for id in ("a", "b")], 1)
+    assert [row.kind for row in rows] == ["new", "failed"]
+    assert rows[1].reason.startswith("RuntimeError: publish was called after the handler")
+
+
 def test_output_with_a_lone_surrogate_is_published_as_json():
     """UTF-8 cannot encode a lone surrogate; JSON escapes it, and reads the same text again."""
     [row] = run_batch(Checkpoint(), publish({"half": "\ud800", "name": "\u00e9"}), LINES, 1)
@@ -138,7 +151,7 @@ def in_time(line):
     """Return the order in which `process` handles messages: by time, none first, by ID, and by the text of the body."""
     id, key, amount, raw, at = line
     at = Message(identity(id), key, None, at).at
-    return at is not None, at or 0, identity(id), input_text({"amount": amount, "raw": raw})
+    return at is not None, at or 0, identity(id), text({"amount": amount, "raw": raw})
 
 
 def told(kind, key, id, outputs, reason):
