@@ -6,7 +6,8 @@ python bench/spark/state_growth.py [--ids random ordered] [--entries 200000 1000
 
 Each query fills its state, and then reads micro-batches of each size. The bytes per row are those of all files that
 RocksDB writes, when it flushes a micro-batch and when it compacts earlier ones. Spark's own metrics leave out what
-RocksDB compacts between two micro-batches. ``--per-key`` and ``--entries`` without a number leave out their part.
+RocksDB compacts between two micro-batches. ``--per-key`` and ``--entries`` without a number leave out their part. The
+way ``floor`` is the plan of `deduplicate` with an operator that keeps nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from bisect import bisect_right
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from unittest import mock
 
+import deduplicate_stream
 import process as process_bench
 import psutil
 from pyspark import cloudpickle
@@ -32,6 +35,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_ext
+from spark_ext.streaming import _labelled_stream
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -45,7 +49,7 @@ PRELOAD = 1_000_000
 """The most rows of a micro-batch that fills the state."""
 MEASURED = {1_000: 20, 10_000: 20, 500_000: 4}
 """Micro-batches that are measured, by their rows."""
-WAYS = ("dropDuplicatesWithinWatermark", "deduplicate", "process")
+WAYS = ("dropDuplicatesWithinWatermark", "deduplicate", "process", "floor")
 IDS = ("random", "ordered")
 SETTLING = 12
 """Micro-batches of 1,000 rows after the filling: RocksDB still compacts what the large ones before them wrote."""
@@ -59,7 +63,8 @@ HEADERS = [
     "rows",
     "way",
     "ms",
-    "CPU s",
+    "CPU s, JVM",
+    "Python",
     "bytes per row",
     "rows per s",
     "worker MB",
@@ -68,7 +73,7 @@ HEADERS = [
 
 
 class Watch(threading.Thread):
-    """Watches this process and its children: the seconds of CPU, and the largest Python worker in MB.
+    """Watches this process and its children: the seconds of CPU of the JVM and of Python, and the largest worker in MB.
 
     It also watches the files that RocksDB writes below a folder. They have new names, never change, and live until they
     are compacted.
@@ -80,24 +85,25 @@ class Watch(threading.Thread):
         self.folder = folder
         self.sizes: dict[str, tuple[float, int]] = {}
         """The time of day at which a file was first seen, and its bytes."""
-        self.seen: list[tuple[float, float, float]] = []
-        """The time of day in seconds, the seconds of CPU until then, and the peak memory until then."""
+        self.seen: list[tuple[float, float, float, float]] = []
+        """The time of day in seconds; until then, the seconds of CPU of the JVM and of Python, and the peak memory."""
 
     def run(self) -> None:
         peak = 0.0
         while not self.stopped.wait(0.1):
-            cpu = 0.0
+            jvm = python = 0.0
             for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
                 try:
                     # A daemon counts the workers that have ended.
-                    cpu += sum(process.cpu_times()[:4])
+                    cpu = sum(process.cpu_times()[:4])
+                    jvm, python = (jvm + cpu, python) if process.name() == "java" else (jvm, python + cpu)
                     # A process that the JVM forks has the JVM's size until it runs its own program.
                     command = process.cmdline()
                     if "pyspark.daemon" in command and "python" in command[0]:
                         peak = max(peak, process.memory_info().rss / 1e6)
                 except psutil.Error:
                     pass
-            self.seen.append((time.time(), cpu, peak))
+            self.seen.append((time.time(), jvm, python, peak))
             for name in glob.iglob(f"{self.folder}/spark-*/StateStoreId*/workingDir-*/*.sst"):
                 with contextlib.suppress(FileNotFoundError):
                     first = self.sizes.get(name, (time.time(), 0))[0]
@@ -107,17 +113,18 @@ class Watch(threading.Thread):
         """Return the bytes of the files of RocksDB that were begun between two times."""
         return sum(size for first, size in self.sizes.values() if start <= first < end)
 
-    def at(self, moment: float) -> tuple[float, float]:
-        """Return the CPU and the peak memory until a time."""
-        _, cpu, peak = self.seen[max(bisect_right(self.seen, (moment, float("inf"), 0.0)) - 1, 0)]
-        return cpu, peak
+    def at(self, moment: float) -> tuple[float, float, float]:
+        """Return the CPU of the JVM and of Python, and the peak memory, until a time."""
+        _, *found = self.seen[max(bisect_right(self.seen, (moment, float("inf"), 0.0, 0.0)) - 1, 0)]
+        return tuple(found)
 
 
 class Found(NamedTuple):
     """Medians of a micro-batch, and means over all of them."""
 
     millis: float
-    cpu: float
+    jvm: float
+    python: float
     written: float
     """Bytes per row."""
     worker: float
@@ -161,8 +168,10 @@ def output(df: DataFrame, way: str) -> DataFrame:
     """Return the result of one way."""
     if way == "process":
         return spark_ext.process(df.select("id", "customer"), "customer", process_bench.count)
-    if way == "deduplicate":
-        return spark_ext.deduplicate(df, content=["payload"], timestamp="at", within=WITHIN)
+    if way in ("deduplicate", "floor"):
+        operator = deduplicate_stream.OPERATORS[way]
+        with mock.patch.object(_labelled_stream, "Seen", operator):
+            return spark_ext.deduplicate(df, content=["payload"], timestamp="at", within=WITHIN)
     return df.withWatermark("at", WITHIN).dropDuplicatesWithinWatermark(["id"])
 
 
@@ -190,9 +199,10 @@ def measured(
         group, progress = progress[:count], progress[count:]
         millis = [one["durationMs"]["triggerExecution"] for one in group]
         start, end = began(group[0]), began(progress[0]) if progress else float("inf")
-        (before, _), (after, peak) = watch.at(start), watch.at(began(group[-1]) + millis[-1] / 1000)
+        before, (jvm, python, peak) = watch.at(start), watch.at(began(group[-1]) + millis[-1] / 1000)
+        cpu = (jvm - before[0]) / len(group), (python - before[1]) / len(group)
         written = watch.written(start, end) / sum(one["numInputRows"] for one in group)
-        found[rows] = Found(statistics.median(millis), (after - before) / len(group), written, peak)
+        found[rows] = Found(statistics.median(millis), *cpu, written, peak)
     size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
     return found, size
 
@@ -219,13 +229,14 @@ def main() -> None:
     parser.add_argument("--entries", type=int, nargs="*", default=[200_000, 1_000_000, 4_000_000, 10_000_000])
     parser.add_argument("--rows", type=int, nargs="*", default=list(MEASURED))
     parser.add_argument("--batches", type=int, help="micro-batches of each size, in place of 20, 20 and 4")
-    parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS)
+    parser.add_argument("--ways", nargs="*", default=WAYS[:-1], choices=WAYS)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--per-key", type=int, nargs="*", default=[1, 10, 100, 1000, 10_000, 100_000])
     parser.add_argument("--chart", help="write the chart to this SVG file")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cloudpickle.register_pickle_by_value(process_bench)  # Python workers cannot import it
+    for module in (process_bench, deduplicate_stream):  # Python workers cannot import them
+        cloudpickle.register_pickle_by_value(module)
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "4")
@@ -249,7 +260,7 @@ def main() -> None:
                 for rows, one in found.items():
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
-                    cells = [f"{one.millis:,.0f}", f"{one.cpu:.2f}", f"{one.written:,.0f}"]
+                    cells = [f"{one.millis:,.0f}", f"{one.jvm:.2f}", f"{one.python:.2f}", f"{one.written:,.0f}"]
                     cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
