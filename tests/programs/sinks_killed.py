@@ -1,9 +1,10 @@
 """python sinks_killed.py PLAN: write the files in FOLDER/NAME/in to a sink for each query NAME, one per batch.
 
 PLAN is JSON: ``folder``, ``master``, ``conninfo``, ``checkpoint`` and ``queries``, the step by the query's name at
-which it is killed, or null. The sink is the name's first word. The steps of a batch: before and after it; around what
-writes its rows and what makes them visible; in a worker, while it passes on rows. With ``ends_executors``, an executor
-ends in each batch. With ``who``, the process waits at some steps for another one.
+which it is killed, or null. The sink is the name's first word; ``process`` writes the outputs of a handler to Parquet.
+The steps of a batch: before and after it; around what writes its rows and what makes them visible; in a worker, while
+it passes on or handles rows. With ``ends_executors``, an executor ends in each batch. With ``who``, the process waits
+at some steps for another one.
 """
 
 import json
@@ -16,13 +17,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 import killing
 
 import spark_ext
+from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 from spark_ext.tables import delta, parquet, upsert
 
 plan = json.loads(sys.argv[1])
 who = plan.get("who")
 for module in (killing, upsert):  # with the steps that are added to it
     cloudpickle.register_pickle_by_value(module)
-spark = killing.session(plan["master"]).getOrCreate()
+spark = killing.session(plan["master"]).config(PROVIDER, ROCKSDB).getOrCreate()
 killing.step_around(parquet, "mark", "_mark", "marked")
 killing.step_around(parquet, "rename", "_rename", "renamed")
 killing.step_around(delta._Table, "files", "write_files", "written")
@@ -63,6 +65,20 @@ class Steps(killing.Steps):
         super().step(name)
 
 
+def counting(folder):
+    """Return a handler that counts the rows of a key. It makes a step, and ends its executor once."""
+
+    def count(state, message, context):
+        killing.worker_step(folder, "rows")
+        if plan.get("ends_executors") and killing.once(f"{folder}/ended-{message.body['batch']}"):
+            killing.end_executor()
+        number = (state or 0) + 1
+        context.publish({"number": number, "text": message.body["text"]})
+        return number
+
+    return count
+
+
 def disturbed(df, folder, batch):
     """Return the rows. A worker makes a step between them, and ends its executor: at once, or as it commits."""
 
@@ -81,22 +97,23 @@ def start(name, at):
     sink = name.split("-")[0]
     steps = Steps(folder, at)
     running.update(folder=folder, batch=None)
+    df = spark.readStream.schema("id string, k int, text string").option("maxFilesPerTrigger", 1).json(f"{folder}/in")
+    if sink == "process":
+        df = spark_ext.process(df.selectExpr("*", "split(id, '/')[0] AS batch"), "k", counting(folder), buckets=2)
 
     def write(batch, number):
         running.update(batch=number)
         steps.step("before")
-        rows = disturbed(batch, folder, number)
+        rows = batch if sink == "process" else disturbed(batch, folder, number)
         if sink == "postgres":
             spark_ext.upsert_postgres(rows, plan["conninfo"], name.replace("-", "_"))
         else:
-            spark_ext.write_once(rows, number, f"{folder}/table", format=sink, partition_by=("k",))
+            given = {"format": "parquet"} if sink == "process" else {"format": sink, "partition_by": ("k",)}
+            spark_ext.write_once(rows, number, f"{folder}/table", **given)
         steps.step("after")
 
     query = (
-        spark.readStream.schema("id string, k int, text string")
-        .option("maxFilesPerTrigger", 1)
-        .json(f"{folder}/in")
-        .writeStream.foreachBatch(write)
+        df.writeStream.foreachBatch(write)
         .option("checkpointLocation", f"{folder}/{plan.get('checkpoint', 'checkpoint')}")
         .trigger(availableNow=True)
         .start()

@@ -1,16 +1,11 @@
-"""`process` and `write_once`: the same handler on Spark, whose outputs are the same however often a query is killed."""
+"""`process`: the same handler on Spark has the outputs that it has in Python."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
 import shooting_range
-from helpers import vector_files as vectors
 from helpers.streams import run_to_end
 from pyspark.sql import functions as F
 
@@ -147,60 +142,3 @@ def test_process_on_another_state_store_is_refused(spark, default_state_store, t
     df = spark.readStream.schema("id string, player string").json(str(tmp_path))
     with pytest.raises(ValueError, match=r"needs the RocksDB state store: .*, or spark-submit --conf spark\.sql\."):
         ids.process(df, "player", shooting_range.shoot)
-
-
-KILLED_AT = ("before 1", "handler", "mark 1", "marked 1", "rename 1", "renamed 1", "after 1", "before 2")
-
-
-def run_killed(folder, queries, **plan):
-    """Run queries in a process of its own, which is killed when each stands at its step; return whether it was."""
-    program = vectors.PROGRAMS / "killed.py"
-    plan = json.dumps({"folder": str(folder), "master": "local[4]", "queries": queries, **plan})
-    with (folder / "log").open("a") as log:
-        done = subprocess.run([sys.executable, str(program), plan], stdout=log, stderr=log, check=False, timeout=400)
-    assert done.returncode in (0, -signal.SIGKILL), (folder / "log").read_text()[-5000:]
-    return done.returncode != 0
-
-
-def put_batches(folder, seed, count):
-    """Put files of messages, some of them redelivered; return their lines, file by file."""
-    made = shots(4 * count, players=4, seed=seed)
-    chance = random.Random(seed)
-    batches = [[*made[n : n + 4], *chance.sample(made[: n + 4], 2)] for n in range(0, len(made), 4)]
-    folder.mkdir()
-    for number, batch in enumerate(batches):
-        put(folder / "in", f"{number:02}.json", batch)
-        os.utime(folder / "in" / f"{number:02}.json", (START + number, START + number))
-    return batches
-
-
-def assert_undisturbed(spark, folder, batches):
-    """Check that the table of a query holds each output once, as Python publishes it."""
-    rows = spark.read.parquet(str(folder / "out")).where("kind = 'new'").collect()
-    assert contents(rows) == expected(batches)
-    assert len(rows) == len(contents(rows))
-
-
-@pytest.mark.kills
-def test_process_killed_at_any_step_and_restarted_gives_the_undisturbed_table(spark, tmp_path):
-    """Ten queries, each killed at two steps of its own and started again from its checkpoint: 20 kills.
-
-    Each table is that of an undisturbed run.
-    """
-    names = [f"query-{number}" for number in range(10)]
-    batches = {name: put_batches(tmp_path / name, seed, 3) for seed, name in enumerate(names)}
-    for life in range(2):
-        steps = (KILLED_AT[(number + 3 * life) % len(KILLED_AT)] for number in range(len(names)))
-        assert run_killed(tmp_path, dict(zip(names, steps, strict=True)))
-    assert not run_killed(tmp_path, dict.fromkeys(names))
-    for name in names:
-        assert_undisturbed(spark, tmp_path / name, batches[name])
-
-
-@pytest.mark.kills
-def test_process_of_a_killed_executor_gives_the_undisturbed_table(spark, tmp_path):
-    """An executor of a cluster ends within a batch; its task runs again on another."""
-    batches = put_batches(tmp_path / "query", 3, 3)
-    assert not run_killed(tmp_path, {"query": None}, master="local-cluster[2,1,1024]", ends_executor=True)
-    assert (tmp_path / "query" / "ended").exists()
-    assert_undisturbed(spark, tmp_path / "query", batches)

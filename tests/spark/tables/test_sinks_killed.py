@@ -18,10 +18,12 @@ import spark_ext
 
 pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
-SINKS = ("parquet", "delta", "postgres")
+SINKS = ("parquet", "delta", "postgres", "process")
+"""The sinks, and `process`, whose outputs are in a table of Parquet."""
 KILLED_AT = {
     "parquet": ("before 1", "rows", "mark 1", "marked 1", "rename 1", "renamed 1", "after 1", "before 2"),
     "delta": ("before 1", "files 1", "rows", "written 1", "commit 1", "committed 1", "after 1", "before 2"),
+    "process": ("before 1", "rows", "mark 1", "marked 1", "rename 1", "renamed 1", "after 1", "before 2"),
     "postgres": ("before 1", "rows", "copied", "inserted", "committed", "after 1", "before 2", "after 2"),
 }
 
@@ -70,7 +72,16 @@ def assert_holds(spark, folder, name, conninfo, rows):
             assert sorted(connection.execute(f"SELECT id, k, text FROM {held}").fetchall()) == expected
             assert connection.execute(f"SELECT * FROM {held}_conflicts").fetchall() == []
         return
-    assert sorted(map(tuple, spark_ext.read_table(spark, str(table)).select(*columns).collect())) == expected
+    table_rows = spark_ext.read_table(spark, str(table))
+    if sink == "process":
+        made = [(row.key, json.loads(row.body)) for row in table_rows.where("kind = 'new'").collect()]
+        for key in ("0", "1"):
+            texts = {text for _, k, text in rows if str(k) == key}
+            assert {body["text"] for held, body in made if held == key} == texts
+            count = sum(str(k) == key for _, k, _ in rows)
+            assert sorted(body["number"] for held, body in made if held == key) == [*range(1, count + 1)]
+        return
+    assert sorted(map(tuple, table_rows.select(*columns).collect())) == expected
     if sink == "delta":
         read = pa.table(DeltaTable(table).to_pyarrow_table())
         assert sorted(zip(*(read[name].to_pylist() for name in columns), strict=True)) == expected
