@@ -130,7 +130,7 @@ def counted(state, message, context):
     state = state or {"seen": []}
     state["seen"].append([message.id, message.body["raw"]])
     message.body["raw"] = b"mutated"
-    context.publish({"seen": state["seen"], "amount": amount, "chance": context.random.random()})
+    context.publish({"seen": state["seen"], "amount": amount, "at": message.at, "chance": context.random.random()})
     if amount == 5:
         context.publish("second", "other")
     return state
