@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import signal
 import socket
 import subprocess
 import time
 import uuid
 from typing import TYPE_CHECKING
+
+from systems.faults import Program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def free_port() -> int:
         return port
 
 
-class Kafka:
+class Kafka(Program):
     """One Kafka broker, which is its own controller.
 
     Args:
@@ -62,25 +63,21 @@ class Kafka:
     """
 
     def __init__(self, class_path: str, folder: Path) -> None:
-        self._java = ["java", "-Xmx512m", "-cp", class_path]
-        self._folder = folder
-        self._settings = folder / "server.properties"
+        java, settings = ["java", "-Xmx512m", "-cp", class_path], folder / "server.properties"
         port, controller = free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
-        self._settings.write_text(SETTINGS.format(port=port, controller=controller, folder=folder), encoding="utf-8")
+        settings.write_text(SETTINGS.format(port=port, controller=controller, folder=folder), encoding="utf-8")
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)]
+        command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
         subprocess.run(command, check=True, capture_output=True, timeout=START_SECONDS)
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__([*java, "kafka.Kafka", str(settings)], folder / "output")
 
     def start(self) -> None:
         """Start the broker and wait until it answers."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        with (self._folder / "output").open("ab") as output:
-            command = [*self._java, "kafka.Kafka", str(self._settings)]
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
+        super().start()
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         end = time.monotonic() + START_SECONDS
         while True:
@@ -88,28 +85,8 @@ class Kafka:
                 client.list_topics(timeout=2)
                 return
             except KafkaException:
-                if time.monotonic() > end or self._process.poll() is not None:
-                    raise AssertionError((self._folder / "output").read_text(errors="replace")[-2000:]) from None
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the broker."""
-        if self._process is not None:
-            self._process.send_signal(number)
-
-    def kill(self) -> None:
-        """End the broker with SIGKILL."""
-        self.signal(signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
-
-    def stop(self) -> None:
-        """End the broker with SIGTERM, or with SIGKILL if it goes on for half a minute."""
-        self.signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if self._process is not None:
-                self._process.wait(30)
-        self.kill()
+                if time.monotonic() > end or not self.is_alive:
+                    raise AssertionError(self._output.read_text(errors="replace")[-2000:]) from None
 
     def create_topic(self, topic: str, partitions: int = 2) -> None:
         """Create a topic."""
