@@ -264,6 +264,6 @@ def test_a_missing_value_is_a_damaged_checkpoint():
 
 def test_entries_of_another_format_are_refused():
     values = Values()
-    values.put(HEAD, (5).to_bytes(4, "little") + bytes(8))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 5, this version reads 6"):
+    values.put(HEAD, (6).to_bytes(4, "little") + bytes(8))
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 6, this version reads 7"):
         Log(values)
