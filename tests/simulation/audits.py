@@ -1,6 +1,6 @@
 """Audit and compare seeded queues: each fault is found, and nothing else.
 
-    PYTHONPATH=tests python -m simulation.audits --runs 10000 --processes 2
+    PYTHONPATH=tests python -m simulation.audits --runs 10000
 
 A queue has transactions, compaction, lives, retention, restarts, shared addresses and several time zones. Its table is
 audited and compared as it landed, and with faults: lost, changed, repeated, contradicting, late and additional
@@ -14,8 +14,6 @@ import itertools
 import sys
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from helpers.queues import COLUMNS, NODE, QUEUES, V0, Queue
@@ -89,9 +87,8 @@ def _check_processes(queue: Queue, rows: list, checks: dict[str, int], report: a
         assert checks == ({"clock_backwards": back} if back else {}), (checks, back)
 
 
-def checked(run: tuple[int, str]) -> tuple[Counter[str], str]:
+def checked(seed: int, kind: str) -> tuple[Counter[str], str]:
     """Return the injected faults of a seed and a kind of queue, and the text of a difference or an empty text."""
-    seed, kind = run
     try:
         return check(seed, kind), ""
     except AssertionError:
@@ -105,18 +102,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, default=600, help="the number of queues; default: 600")
     parser.add_argument("--kind", choices=QUEUES, help="the kind of queue; default: all in turn")
-    parser.add_argument("--processes", type=int, default=1, help="the number of processes; default: 1")
     arguments = parser.parse_args()
     kinds = (arguments.kind,) if arguments.kind else QUEUES
     runs = [(arguments.seed + run // len(kinds), kinds[run % len(kinds)]) for run in range(arguments.runs)]
     faults: Counter[str] = Counter()
     differences = 0
-    with ProcessPoolExecutor(arguments.processes) if arguments.processes > 1 else nullcontext() as pool:
-        for injected, difference in (map if pool is None else pool.map)(checked, runs):
-            faults += injected
-            if difference:
-                differences += 1
-                print(difference, flush=True)
+    for run in runs:
+        injected, difference = checked(*run)
+        faults += injected
+        if difference:
+            differences += 1
+            print(difference, flush=True)
     injected_faults = ", ".join(f"{number:,} {fault}" for fault, number in sorted(faults.items()))
     print(
         f"{len(runs):,} queues, seeds {runs[0][0]} to {runs[-1][0]}; injected: {injected_faults}; "

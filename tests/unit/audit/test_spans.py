@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from helpers.lives import KINDS, generator_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
@@ -197,7 +197,7 @@ IDS = st.sets(
     min_size=1,
     max_size=60,
 )
-GROWING = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=60)
+STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=60)
 
 
 def restarted(steps, start, restart_at):
@@ -209,34 +209,31 @@ def restarted(steps, start, restart_at):
     return set(ids)
 
 
-@given(IDS)
+def at_one_time(steps, others, wait):
+    """Two processes that count from 0."""
+    return {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
+
+
+def by_two(steps, start):
+    """A process of which most numbers are 2 apart."""
+    return {(0, 5 + place // 3, number) for place, number in enumerate(itertools.accumulate(steps, initial=start))}
+
+
+MADE = IDS | st.one_of(
+    st.builds(restarted, STEPS, st.sampled_from([0, BLOCK - 20]), st.integers(0, 80)),
+    st.builds(at_one_time, STEPS, STEPS, st.integers(0, 6)),
+    st.builds(by_two, st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40),
+              st.sampled_from([0, 1, BLOCK - 9])),
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(MADE)
 @example({(0, 5, 7), (0, 5, 9), (0, 5, 50_000_000), (0, 99, 10), (0, 99, 50_000_003)})
 @example({(0, 5, BLOCK - 6), (0, 5, BLOCK - 1), (0, 6, BLOCK - 4), (0, 7, BLOCK), (0, 9, BLOCK + 2)})
 @example({(0, n // 30_000, n) for n in (*range(65_530, 65_534), *range(65_540, 65_542))})
 def test_spans_of_any_ids_shows_what_single_ids_show(ids):
     """Runs, gaps and steps are those of the plain model, whatever the order of seconds and numbers is."""
-    check_shown(ids)
-
-
-@given(GROWING, st.sampled_from([0, BLOCK - 20]), st.integers(0, 80))
-def test_spans_of_a_restarted_generator_shows_what_single_ids_show(steps, start, restart_at):
-    """As above for a generator whose sequence grows with time, and which may start again."""
-    ids = restarted(steps, start, restart_at)
-    check_shown(ids)
-
-
-@given(GROWING, GROWING, st.integers(0, 6))
-def test_spans_of_processes_at_one_time_shows_what_single_ids_show(steps, others, wait):
-    """As above for two processes that count from 0."""
-    ids = {(0, 5, 0)} | restarted(steps, 0, -1) | {(0, second + wait, n) for _, second, n in restarted(others, 0, -1)}
-    check_shown(ids)
-
-
-@given(st.lists(st.sampled_from([2, 2, 2, 2, 4, 6, 1]), min_size=8, max_size=40), st.sampled_from([0, 1, BLOCK - 9]))
-def test_spans_of_a_process_that_counts_by_two_shows_what_single_ids_show(steps, start):
-    """As above, where most numbers are 2 apart."""
-    numbers = list(itertools.accumulate(steps, initial=start))
-    ids = {(0, 5 + place // 3, number) for place, number in enumerate(numbers)}
     check_shown(ids)
 
 
@@ -284,18 +281,6 @@ def test_spans_of_parts_merge_in_any_order_to_the_spans_of_the_whole(ids, chance
 def numbers_of(span):
     scope, second, low, high = span
     return [(scope, second, number) for number in range(low, high + 1)]
-
-
-@given(st.sets(st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 12)), min_size=1))
-def test_divided_spans_are_equal_or_apart(ids):
-    """They have the same numbers as before, and those that do not meet another one stay as they are."""
-    whole = spans.spans_of(*columns_of(ids))
-    pieces = listed(spans.divided(whole))
-    assert sorted(id for piece in pieces for id in numbers_of(piece)) == sorted(ids)
-    for (scope, _, low, high), (other, _, start, end) in itertools.combinations(pieces, 2):
-        assert scope != other or (low, high) == (start, end) or high < start or end < low
-    bounds = {(scope, number) for scope, _, low, high in listed(whole) for number in (low, high + 1)}
-    assert all((scope, low) in bounds and (scope, high + 1) in bounds for scope, _, low, high in pieces)
 
 
 PARTS = st.lists(
