@@ -179,7 +179,7 @@ def derived(column):
 RAISING = (spark_ext.parse_id, spark_ext.parse_v0, spark_ext.translate_v0, derived)
 
 
-@pytest.mark.parametrize(("kind", "function"), zip(("10 kB", "no hex", "uuid", "version 2"), RAISING, strict=True))
+@pytest.mark.parametrize(("kind", "function"), [*zip(("10 kB", "no hex", "uuid", "version 2"), RAISING, strict=True)])
 def test_columns_of_hostile_input_raise_one_error(spark, kind, function):
     """Without ``try_``, the query fails with the words of Python's own error."""
     text = HOSTILE[kind]
