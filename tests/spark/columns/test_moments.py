@@ -14,6 +14,7 @@ import spark_ext
 from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
 from msgid.audit._columns import micros
 from msgid.errors import InvalidMessage
+from spark_ext._settings import settings
 from spark_ext.columns._moments import micros_column, micros_of, moment_column, moment_in_utc
 
 pytestmark = pytest.mark.spark
@@ -145,11 +146,13 @@ def test_moment_of_a_message_is_the_one_of_a_session_in_utc(spark):
     far = "TIMESTAMP_NTZ'+10000-01-01 00:00:00', TIMESTAMP_NTZ'-0001-12-31 23:59:59.999999'"
     lists = [texts, f"TIMESTAMP_NTZ'2026-03-08 02:30:00', {far}, NULL", "DATE'2026-03-08', DATE'+10000-01-01', NULL"]
     lists += ["TIMESTAMP'2026-03-08 02:30:00Z', NULL", "0, -1, NULL", "0.5D, double('NaN'), NULL"]
-    for values in lists:
-        rows = spark.sql(f"SELECT posexplode(array({values})) AS (n, at)")
-        read = F.unix_micros(moment_in_utc(F.col("at"), rows.schema["at"].dataType))
-        with session_zone(spark, "UTC"):
-            expected = rows.select("n", F.unix_micros(F.col("at").try_cast("timestamp_ltz"))).sort("n").collect()
-        for zone in ZONES:
-            with session_zone(spark, zone):
-                assert rows.select("n", read).sort("n").collect() == expected, (values, zone)
+    # Under LEGACY, Spark writes dates before 1582 in the Julian calendar.
+    with settings(spark, {"spark.sql.legacy.timeParserPolicy": "CORRECTED"}):
+        for values in lists:
+            rows = spark.sql(f"SELECT posexplode(array({values})) AS (n, at)")
+            read = F.unix_micros(moment_in_utc(F.col("at"), rows.schema["at"].dataType))
+            with session_zone(spark, "UTC"):
+                expected = rows.select("n", F.unix_micros(F.col("at").try_cast("timestamp_ltz"))).sort("n").collect()
+            for zone in ZONES:
+                with session_zone(spark, zone):
+                    assert rows.select("n", read).sort("n").collect() == expected, (values, zone)

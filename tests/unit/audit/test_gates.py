@@ -130,6 +130,7 @@ def test_offsets_that_are_mostly_unreadable_are_a_failure(offsets, tmp_path):
     report = audit.audit_file(path)
     assert not report.findings
     assert report.failure() == f"{report.unplaced} of 3 rows do not have a valid offset or source"
+    assert report.summary.endswith(f" {report.to_dict()['unplaced']} of them without a valid offset or source")
     assert invoke(["audit", str(path), "--fail-on", "error"]).exit_code == 3
     path.write_text("offset\n0\n1\nx\n")
     assert audit.audit_file(path).failure() is None

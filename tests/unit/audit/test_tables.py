@@ -233,13 +233,6 @@ def test_printed_report_shows_hostile_values_in_one_short_line():
     assert report.failure() == r"1 finding of severity error: 1 missing_offsets in 'a\n'"
 
 
-def test_summary_counts_the_rows_that_are_in_no_log():
-    """A column of invalid offsets does not look like a table without faults."""
-    report = audit.audit_table(pa.table({"offset": ["x", None, "-1"]}), id=None, offset="offset")
-    assert report.summary == "no errors in 3 rows, 3 of them without a valid offset or source"
-    assert json.loads(report.to_json())["unplaced"] == 3
-
-
 def test_rows_without_a_valid_time_are_counted(tmp_path):
     """Times that are missing or cannot be read are counted in the summary, the notes, JSON and the page."""
     naive, good = "2026-01-02 00:00:00", "2026-01-01T00:00:00Z"
