@@ -215,7 +215,7 @@ def at_one_time(steps, others, wait):
 
 
 def by_two(steps, start):
-    """A process of which most numbers are 2 apart."""
+    """A process whose numbers are mostly 2 apart."""
     return {(0, 5 + place // 3, number) for place, number in enumerate(itertools.accumulate(steps, initial=start))}
 
 
