@@ -216,19 +216,27 @@ def _moment(name: str, value: Any, numbers: list[int]) -> int | None:
     return micros
 
 
-def check_named_by(name: str, kind: pa.DataType) -> None:
-    """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine."""
-    types = pa.types
-    allowed = (is_text, types.is_binary, types.is_large_binary, types.is_integer, types.is_date32, types.is_boolean)
-    if not any(test(kind) for test in (*allowed, types.is_fixed_size_binary, types.is_null)):
-        raise named_by_error(name, kind)
+def kind_of(type: pa.DataType) -> str:
+    """Return the kind of a type: ``text`` for bytes too, one kind for all nested types, or the name of the type."""
+    kinds = pa.types
+    if is_text(type) or kinds.is_binary(type) or kinds.is_large_binary(type) or kinds.is_fixed_size_binary(type):
+        return "text"
+    tests = {"integer": kinds.is_integer, "decimal": kinds.is_decimal, "null": kinds.is_null, "nested": kinds.is_nested}
+    zone = " with a time zone" if kinds.is_timestamp(type) and type.tz is not None else ""
+    return next((kind for kind, test in tests.items() if test(type)), f"{str(type).partition('[')[0]}{zone}")
 
 
-def named_by_error(name: str, kind: object) -> ValueError:
-    """Return the error of a column that cannot name logs."""
-    return ValueError(
-        f"`source` and `life` must be columns of text, integers or dates, got {quote(name)} of {kind}: cast it to text"
-    )
+def check_named_by(name: str, kind: str, type: object) -> None:
+    """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine.
+
+    Args:
+        name: The column.
+        kind: The kind of its type, of Arrow or of Spark.
+        type: The type, for the error.
+    """
+    if kind not in ("text", "integer", "null", "date32", "date", "bool", "boolean"):
+        words = f"got {quote(name)} of {type}: cast it to text"
+        raise ValueError(f"`source` and `life` must be columns of text, integers or dates, {words}")
 
 
 def sorted_places(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
-from msgid.audit._columns import content_codes, plain_column
+from msgid.audit._columns import content_codes, kind_of, plain_column
 from msgid.audit._digest_tables import (
     SIZE,
     differing_blocks,
@@ -29,8 +29,8 @@ from msgid.audit._sides import Side, names_in_sent, read_side, side_of
 from msgid.audit._spans import numbered, starts_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import FAULTS, MAX_MESSAGES, TABLE
-from msgid.audit.facts import Counted, Difference
-from msgid.audit.report import add_uncompared, comparison_report
+from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
+from msgid.audit.report import APART, Report, add_uncompared, findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit._options import ColumnNames
     from msgid.audit._tables import Rows
-    from msgid.audit.report import Report
 
 
 NAMES: Final = tuple(FAULTS)
@@ -59,22 +58,22 @@ class Group(NamedTuple):
     fault: int
     scope: str
     number: int
-    messages: int
-    rows: int
-    offset: int | None
-    id: str | None
-    time: int | None
-    untimed: int
+    messages: int = 0
+    rows: int = 0
+    offset: int | None = None
+    id: str | None = None
+    time: int | None = None
+    untimed: int = 0
 
 
 class SideCounts(NamedTuple):
     """The rows of a side, its last time in microseconds, and the rows without a position or an ID, with their times."""
 
     rows: int
-    last: int | None
-    lacking: int
-    first_lacking: int | None
-    untimed_lacking: int
+    last: int | None = None
+    lacking: int = 0
+    first_lacking: int | None = None
+    untimed_lacking: int = 0
 
 
 def compare(
@@ -152,37 +151,31 @@ def _compare_blocks(
     """Return the report of the blocks in which two digests differ."""
     loaded_digests = loaded(digests[0]), loaded(digests[1])
 
-    def compared(blocks: pa.Table) -> tuple[Report, tuple[int, int]]:
-        here, landed = rows_in_blocks("table", table, lambda _: dict(named), blocks)
-        there, queued = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
-        return report_of_sides(there, here, most), (queued, landed)
+    def compared(blocks: pa.Table) -> Report:
+        here = rows_in_blocks("table", table, lambda _: dict(named), blocks)
+        there = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
+        return report_of_sides(there, here, most)
 
     return report_of_blocks(*loaded_digests, compared if sent is not None and table is not None else None)
 
 
-def report_of_blocks(
-    sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Table], tuple[Report, tuple[int, int]]] | None
-) -> Report:
+def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Table], Report] | None) -> Report:
     """Return the report of two digests.
 
     Args:
         sent: The digest of the queue or the producer.
         landed: The digest of the table.
-        compared: Returns the report of the rows of some blocks, and the numbers of rows that were read of both sides;
-            None if a side cannot be read.
+        compared: Returns the report of the rows of some blocks; None if a side cannot be read.
     """
     blocks = differing_blocks(sent, landed)
-    if compared is not None and blocks.num_rows:
-        report, read = compared(blocks)
-    else:
-        report, read = _report_of_counts(blocks), (0, 0)
+    report = compared(blocks) if compared is not None and blocks.num_rows else _report_of_counts(blocks)
+    read = report.rows_read = report.sent or 0, report.rows
     report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
-    report.rows_read = read
     if not any(one.check == "lost_messages" for one in report.findings):
         report.complete_until = moment(last_time(sent))
     report.notes.append(
-        f"{blocks.num_rows:,} blocks differ, and sent has {sent.num_rows:,}. The comparison read {read[0]:,} rows of "
-        f"sent and {read[1]:,} of the table."
+        f"{blocks.num_rows:,} blocks differ, and sent has {sent.num_rows:,}. The compared blocks have {read[0]:,} rows "
+        f"of sent and {read[1]:,} of the table."
     )
     if blocks.num_rows and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
@@ -195,15 +188,14 @@ def report_of_blocks(
 
 def _report_of_counts(blocks: pa.Table) -> Report:
     """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
-    counts: dict[tuple[str, str], Counted] = {}
+    groups: dict[tuple[int, str], Group] = {}
     for scope, low, sent, landed in zip(*(column.to_pylist() for column in blocks.columns), strict=True):
-        check = "lost_messages" if sent > landed else "extra_messages" if sent < landed else "changed_messages"
-        number = abs(sent - landed) or 1
-        before = counts.get((check, scope), Counted(check, scope, 0, text=f"{low} to {low + SIZE - 1}"))
-        counts[check, scope] = before._replace(count=before.count + number)
+        fault = LOST if sent > landed else EXTRA if sent < landed else CHANGED
+        before = groups.get((fault, scope), Group(fault, scope, 0, id=f"{low} to {low + SIZE - 1}"))
+        groups[fault, scope] = before._replace(number=before.number + (abs(sent - landed) or 1))
     reason = "the rows of a side cannot be read: the counts are the least that the digests show"
-    not_checked = dict.fromkeys(("lost_messages", "changed_messages", "extra_messages") if counts else (), reason)
-    return comparison_report(counts.values(), (0, 0), [], 0, (0, 0), not_checked, None)
+    not_checked = dict.fromkeys(("lost_messages", "changed_messages", "extra_messages") if groups else (), reason)
+    return report_of_groups([*groups.values()], [], (SideCounts(0), SideCounts(0)), not_checked, by_position=True)
 
 
 def is_by_position(sent: Columns, table: Columns) -> bool:
@@ -333,13 +325,11 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     names = [side.columns.content for side in (sent, table)]
     if not all(names):
         return None
-    check_numbers(*names)
     by_place = [
         pa.table({str(place): plain_column(side.table[name]) for place, name in enumerate(side.columns.content)})
         for side in (sent, table)
     ]
-    for pair in zip(*(side.schema for side in by_place), strict=True):
-        check_contents(*(_kind_of(field.type) for field in pair))
+    check_contents(*([kind_of(field.type) for field in side.schema] for side in by_place))
     try:
         joined = pa.concat_tables(by_place, promote_options="permissive")
     except pa.ArrowException as error:
@@ -348,42 +338,19 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     return content_codes(joined.columns)
 
 
-def check_numbers(sent: Sequence[str], table: Sequence[str]) -> None:
-    """Raise ValueError if two sides do not have as many columns of content."""
-    if len(sent) != len(table):
-        names = [sent, table]
-        raise ValueError(f"cannot compare sent with the table: content must be as many columns, got {names}")
-
-
-def check_contents(sent: str, table: str) -> None:
+def check_contents(sent: Sequence[str], table: Sequence[str]) -> None:
     """Raise ValueError if the contents of two sides have other kinds of types, so that no two values are equal.
 
     Args:
-        sent: ``integer``, ``text`` for bytes too, ``decimal``, ``null`` for a type of NULL, or the name of the type.
+        sent: The kind of each column's type, of Arrow or of Spark.
         table: The same for the table.
     """
-    if sent != table and "null" not in (sent, table):
-        raise ValueError(
-            "cannot compare sent with the table: content must have one type on both sides, "
-            f"got {sent} and {table}; cast one of them"
-        )
-
-
-def _kind_of(type: pa.DataType) -> str:
-    """Return the kind of an Arrow type for `check_contents`; one kind for nested types, which Arrow compares."""
-    kinds = pa.types
-    tests: dict[str, tuple[Callable[[Any], bool], ...]] = {
-        "integer": (kinds.is_integer,),
-        "text": (
-            kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary,
-        ),
-        "decimal": (kinds.is_decimal,),
-        "null": (kinds.is_null,),
-        "nested": (kinds.is_nested,),
-    }  # fmt: skip
-    found = next((kind for kind, several in tests.items() if any(test(type) for test in several)), None)
-    zone = "" if not kinds.is_timestamp(type) or type.tz is None else " with a time zone"
-    return found or f"{str(type).partition('[')[0]}{zone}"
+    words = "cannot compare sent with the table: content must"
+    if len(sent) != len(table):
+        raise ValueError(f"{words} be as many columns, got {sent} and {table}")
+    for one, other in zip(sent, table, strict=True):
+        if one != other and "null" not in (one, other):
+            raise ValueError(f"{words} have one type on both sides, got {one} and {other}; cast one of them")
 
 
 def unchecked(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:
@@ -417,13 +384,19 @@ def report_of_groups(
     sent, lost = sides[0], [one for one in groups if one.fault == LOST]
     times = [time for time in (sent.first_lacking, *(one.time for one in lost)) if time is not None]
     is_known = not sent.untimed_lacking and not any(one.untimed for one in lost)
+    findings = findings_of(merged([part_of(counts)], 0))
     alone = [sum(one.rows for one in groups if one.fault == fault) for fault in (LOST, EXTRA)]
-    is_apart = all(10 * n >= 9 * (side.rows - side.lacking) > 0 for n, side in zip(alone, sides, strict=True))
-    return comparison_report(
-        counts, (sent.rows, sides[1].rows), listed, sum(one.messages for one in groups),
-        [side.lacking for side in sides], not_checked, moment(min(times, default=sent.last) if is_known else None),
-        by_position, is_apart,
+    if all(10 * n >= 9 * (side.rows - side.lacking) > 0 for n, side in zip(alone, sides, strict=True)):
+        findings = [one._replace(meaning=APART) if one.check == FAULTS["lost"] else one for one in findings]
+    total = sum(one.messages for one in groups)
+    cut = f"The report lists {len(listed):,} of {total:,} messages; the findings count all."
+    report = Report(
+        sides[1].rows, findings, notes=[cut] if total > len(listed) else [],
+        not_checked=[NotChecked(*one) for one in not_checked.items()], differences=listed, sent=sent.rows,
+        complete_until=moment(min(times, default=sent.last) if is_known else None),
     )  # fmt: skip
+    add_uncompared(report, [side.lacking for side in sides], "offset" if by_position else "id")
+    return report
 
 
 def differing(

@@ -7,7 +7,6 @@ show where messages were lost, repeated or changed.
 
 from __future__ import annotations
 
-import itertools
 import os
 from functools import reduce
 from operator import or_
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msgid._validate import check_installed, quote
-from msgid.audit._columns import plain_column
+from msgid.audit._columns import kind_of, plain_column
 from msgid.audit._files import dataset_of, read_file
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Read, Side, read_side, side_of
@@ -49,8 +48,8 @@ HALF: Final = 0xFFFFFFFF
 _SAME: Final = "pass the same columns; content='' leaves the content out"
 _STEP: Final = 1 << 20
 """The number of rows that are read at once."""
-_MOST_RANGES: Final = 200
-"""The most ranges of blocks that are conditions for the files."""
+MOST_RANGES: Final = 200
+"""The most ranges of blocks, or logs, that are conditions for the files."""
 _HASHED: Final = 1 << 16
 """The number of rows that are Python's values at one time."""
 
@@ -181,23 +180,19 @@ def form_of(columns: Columns) -> str:
     return ", ".join(fields)
 
 
-def content_error(name: str, kind: object) -> ValueError:
-    """Return the error of a column that a digest cannot hash; ``name`` may be a default."""
-    return ValueError(
-        "`content` of a digest must be columns of text, binary or integers, got "
-        f"{quote(name)} of type {kind}: pass other columns, or an empty list for none"
-    )
+def check_content(name: str, kind: str, type: object) -> None:
+    """Raise an error if a digest cannot hash a column, which may be a default.
 
-
-def check_content(name: str, kind: pa.DataType) -> None:
-    """Raise an error if a column without its encoding is not one that a digest can hash."""
-    types = pa.types
-    allowed = (
-        types.is_integer, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
-        types.is_fixed_size_binary, types.is_null,
-    )  # fmt: skip
-    if not any(test(kind) for test in allowed):
-        raise content_error(name, kind)
+    Args:
+        name: The column.
+        kind: The kind of its type, of Arrow or of Spark.
+        type: The type, for the error.
+    """
+    if kind not in ("text", "integer", "null"):
+        raise ValueError(
+            "`content` of a digest must be columns of text, binary or integers, got "
+            f"{quote(name)} of type {type}: pass other columns, or an empty list for none"
+        )
 
 
 def _digest_of(side: Side) -> pa.Table:
@@ -205,7 +200,7 @@ def _digest_of(side: Side) -> pa.Table:
     columns = side.columns
     contents = [plain_column(side.table[name]) for name in columns.content]
     for name, column in zip(columns.content, contents, strict=True):
-        check_content(name, column.type)
+        check_content(name, kind_of(column.type), column.type)
     rows = rows_of(side.table, columns._replace(content=()))
     source, offset = _places(side, rows)
     moments, known = rows.times
@@ -295,10 +290,8 @@ def _pieces(table: Any) -> Iterator[Read]:
             yield Read(pa.Table.from_batches([batch]), is_listed=False)
 
 
-def rows_in_blocks(
-    which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table
-) -> tuple[Side, int]:
-    """Return the rows of a side that are in some blocks, and the number of rows that were read for them.
+def rows_in_blocks(which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table) -> Side:
+    """Return the rows of a side that are in some blocks.
 
     Args:
         which: The name of the side.
@@ -309,31 +302,18 @@ def rows_in_blocks(
     dataset = dataset_of(value)
     if dataset is None:
         read = read_side(which, value)
-        number = read.table.num_rows
     else:
         empty = Read(dataset.schema.empty_table(), is_listed=False)
-        columns = side_of(which, empty, named(dataset.schema.names)).columns
-        table, number = _filtered(dataset, columns, blocks)
-        read = Read(table, is_listed=False)
+        name, condition = offset_of(side_of(which, empty, named(dataset.schema.names)).columns), None
+        if pa.types.is_integer(dataset.schema.field(name).type):
+            offset, ranges = pc.field(name), ranges_of(np.unique(blocks["block"].to_numpy()), MOST_RANGES)
+            condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges))
+        read = Read(dataset.to_table(filter=condition), is_listed=False)
     side = side_of(which, read, named(read.table.column_names))
     source, offset = _places(side, rows_of(side.table, side.columns._replace(content=())))
     places = pa.table({"source": source, "block": _block_of(offset), "row": pa.array(range(len(offset)), pa.int64())})
     found = places.join(blocks.select(["source", "block"]), ["source", "block"], join_type="left semi")
-    return side._replace(table=side.table.take(found["row"].sort())), number
-
-
-def _filtered(dataset: Any, columns: Columns, blocks: pa.Table) -> tuple[pa.Table, int]:
-    """Return the rows of a dataset in ranges that have blocks, and the number of rows in the row groups with some."""
-    name = offset_of(columns)
-    if not pa.types.is_integer(dataset.schema.field(name).type):
-        table = dataset.to_table()
-        return table, table.num_rows
-    offset, ranges = pc.field(name), ranges_of(np.unique(blocks["block"].to_numpy()), _MOST_RANGES)
-    condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges))
-    fragments = dataset.get_fragments(filter=condition)
-    groups = itertools.chain.from_iterable(fragment.split_by_row_group(condition) for fragment in fragments)
-    number = sum(group.row_groups[0].num_rows for group in groups)
-    return dataset.to_table(filter=condition), number
+    return side._replace(table=side.table.take(found["row"].sort()))
 
 
 def ranges_of(blocks: NDArray[np.int64], most: int) -> list[tuple[int, int]]:

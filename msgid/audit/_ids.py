@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from msgid import layout
 from msgid.audit._columns import factorized, is_text
 from msgid.audit._logs import NEVER
-from msgid.audit._spans import starts_of
+from msgid.audit._spans import grouped
 from msgid.audit.definitions import (
     AHEAD_S,
     COUNTED,
@@ -111,9 +111,7 @@ class Ids:
     def keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
         """Two numbers that are equal if and only if the identity is, and which rows have an identity."""
         v1 = self.v1
-        known = np.array([found.identity is not None for found in self.others], bool)
-        has = self.is_v1.copy()
-        has[~self.is_v1] = known[self.other[~self.is_v1]]
+        has = self.is_v1 | np.array([found.identity is not None for found in self.others], bool)[self.other]
         a = np.where(self.is_v1, v1.node << np.uint64(16) | v1.pid, np.uint64(1) << np.uint64(63))
         counted = v1.seconds.astype(np.uint64) << np.uint64(32) | v1.sequence
         return a, np.where(self.is_v1, counted, self.other.astype(np.uint64)), has
@@ -151,26 +149,19 @@ class Ids:
         raw = np.empty((len(self), layout.ID_LENGTH), np.uint8)
         raw[:, 0] = layout.VERSION_1
         raw[:, 1:9], raw[:, 9:] = (key.astype(">u8").view(np.uint8).reshape(-1, 8) for key in (a, b))
-        digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)[np.stack([raw >> 4, raw & 15], axis=2)]
-        text = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(layout.ID_DIGITS), len(self), [None, pa.py_buffer(digits.tobytes())]
-        )
+        digits = pa.py_buffer(raw.tobytes().hex().upper().encode())
+        text = pa.FixedSizeBinaryArray.from_buffers(pa.binary(layout.ID_DIGITS), len(self), [None, digits])
         others = pa.array([one.identity for one in self.others], pa.string()).cast(pa.binary())
         held = others.take(pa.array(np.maximum(self.other, 0)))
         return pc.if_else(pa.array(self.is_v1), text.cast(pa.binary()), held)
-
-    def text(self, row: int) -> str:
-        """Return the version-1 ID of a row."""
-        v1 = self.v1
-        fields = (int(part[row]) for part in (v1.node, v1.pid, v1.seconds, v1.sequence))
-        return layout.pack(*fields).hex().upper()
 
     def first_text(self, rows: NDArray[np.int64]) -> str | None:
         """Return the ID of some rows of version 1 that sorts first."""
         if not len(rows):
             return None
         a, b, _ = self.keys
-        return self.text(int(rows[np.lexsort((b[rows], a[rows]))[0]]))
+        row = rows[np.lexsort((b[rows], a[rows]))[0]]
+        return f"{layout.VERSION_1:02X}{a[row]:016X}{b[row]:016X}"
 
 
 def text_of(value: bytes) -> str:
@@ -212,20 +203,10 @@ class Repeats(NamedTuple):
     conflicts: NDArray[np.int64]
 
 
-def repeats(keys: tuple[NDArray[Any], ...], content: NDArray[np.int64] | None) -> Repeats:
+def repeats(content: NDArray[np.int64] | None, *keys: NDArray[Any]) -> Repeats:
     """Count for each key the rows beyond its first: those that repeat a content, and the other contents."""
-    told = np.zeros(len(keys[0]), np.int64) if content is None else content
-    order = np.lexsort((told, *reversed(keys)))
-    held = [key[order] for key in keys]
-    new_key = starts_of(*held)
-    new_content = starts_of(*held, told[order])
-    places = np.flatnonzero(new_key)
-    if not len(places):
-        empty = np.zeros(0, np.int64)
-        return Repeats(empty, empty, empty)
-    rows = np.diff(np.append(places, len(order)))
-    contents = np.add.reduceat(new_content.astype(np.int64), places)
-    return Repeats(order[places], rows - contents, contents - 1)
+    order, first, rows, contents = grouped(content, *keys)
+    return Repeats(order[first], rows - contents, contents - 1)
 
 
 def id_facts(
@@ -239,7 +220,7 @@ def id_facts(
     """Return the kinds of the IDs of a table, and the findings about single IDs: of version 1, and of other values."""
     a, b, _ = ids.keys
     rows = np.flatnonzero(ids.is_v1)
-    found = repeats((a[rows], b[rows]), None if content is None else content[rows])
+    found = repeats(None if content is None else content[rows], a[rows], b[rows])
     future = np.zeros(len(ids), bool)
     if landed is not None:
         future |= landed[1] & ((ids.unix - AHEAD_S) * 1_000_000 > landed[0])
@@ -267,7 +248,7 @@ def _values(
     """Return the values of a table that are not version-1 IDs."""
     rows = np.flatnonzero(~ids.is_v1)
     of = ids.other[rows]
-    found = repeats((of,), None if content is None else content[rows])
+    found = repeats(None if content is None else content[rows], of)
     duplicates, conflicts = np.zeros((2, len(ids.others)), np.int64)
     duplicates[of[found.row]], conflicts[of[found.row]] = found.duplicates, found.conflicts
     earliest = np.full(len(ids.others), NEVER)

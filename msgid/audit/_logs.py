@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, starts_of
+from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, grouped, starts_of
 from msgid.audit.definitions import MAX_ROWS
 from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
 
@@ -138,12 +138,8 @@ def _taken(part: Any, rows: Any) -> Any:
 
 def messages_of(rows: LogRows) -> Messages:
     """Return the messages of all rows of some logs."""
-    content = 0 * rows.log if rows.content is None else rows.content
-    order = np.lexsort((content, rows.offset, rows.log))
-    rows, content = rows.take(order), content[order]
-    starts = starts_of(rows.log, rows.offset)
-    first = np.flatnonzero(starts)
-    contents = np.add.reduceat(starts_of(rows.log, rows.offset, content).astype(np.int64), first)
+    order, first, number, contents = grouped(rows.content, rows.log, rows.offset)
+    rows = rows.take(order)
 
     def least(moments: Moments | None, sign: int = 1) -> NDArray[np.int64]:
         if moments is None:
@@ -151,8 +147,8 @@ def messages_of(rows: LogRows) -> Messages:
         return np.minimum.reduceat(np.where(moments[1], sign * moments[0], NEVER), first)
 
     return Messages(
-        rows.log[first], rows.offset[first], np.diff(np.append(first, len(order))), contents, least(rows.timestamp),
-        least(rows.landed), least(rows.shown), -least(rows.shown, -1),
+        rows.log[first], rows.offset[first], number, contents, least(rows.timestamp), least(rows.landed),
+        least(rows.shown), -least(rows.shown, -1),
     )  # fmt: skip
 
 
@@ -263,14 +259,22 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     worst = np.lexsort((log, -rows, -(missing + duplicates + conflicts + late)))[:MAX_ROWS]
     first_time = np.minimum.reduceat(blocks.first_time, first)
     last_time = np.maximum.reduceat(blocks.last_time, first)
+    numbers = (
+        log,
+        rows,
+        blocks.low[first],
+        blocks.high[end],
+        first_time,
+        last_time,
+        missing,
+        duplicates,
+        conflicts,
+        late,
+    )
     logs = [
-        LogRow(
-            names[log[place]], int(rows[place]), int(blocks.low[first[place]]), int(blocks.high[end[place]]),
-            moment(int(first_time[place])), moment(int(last_time[place])), int(missing[place]),
-            int(duplicates[place]), int(conflicts[place]), int(late[place]),
-        )
-        for place in worst.tolist()
-    ]  # fmt: skip
+        LogRow(names[place], number, low, high, moment(begin), moment(until), *counts)
+        for place, number, low, high, begin, until, *counts in np.transpose(numbers)[worst].tolist()
+    ]
     lengths = {"logs": len(log), "gaps": gaps.total}
     facts = part_of(counted, lengths, logs=logs, gaps=gaps.listed("offset", names))
     return facts._replace(holes=sum(gaps.holes.values()))

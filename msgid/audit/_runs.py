@@ -21,6 +21,8 @@ are equal or apart.
 from __future__ import annotations
 
 import itertools
+import math
+from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -35,6 +37,7 @@ from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, pa
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from numpy.typing import NDArray
@@ -79,13 +82,6 @@ class Shown(NamedTuple):
     jumps: Steps
 
 
-class Named(NamedTuple):
-    """The nodes and pids of generators, by their places."""
-
-    node: NDArray[np.int64]
-    pid: NDArray[np.int64]
-
-
 class Steps(NamedTuple):
     """IDs at which the clock or the sequence of a generator stepped: the sequence numbers, and by how much."""
 
@@ -103,13 +99,25 @@ class Near(NamedTuple):
     high: NDArray[np.int64]
 
 
-class Times(NamedTuple):
-    """The first and the last second of runs, their number of IDs, and their seconds per ID."""
+class Life(NamedTuple):
+    """A run: its IDs, its first and last second, its lowest and highest number, and their seconds."""
 
-    begin: NDArray[np.int64]
-    until: NDArray[np.int64]
-    ids: NDArray[np.float64]
-    pace: NDArray[np.float64]
+    ids: int
+    begin: int
+    until: int
+    low: int
+    high: int
+    low_at: int
+    high_at: int
+
+    @property
+    def pace(self) -> float:
+        """The seconds per ID."""
+        return (self.until - self.begin + 1) / self.ids
+
+
+Step = tuple[int, int, int, int, int]
+"""A run, and neighbors in it with numbers between them, or whose time goes back: low number and second, and high."""
 
 
 def generator_facts(ids: Ids, rules: Rules) -> Facts:
@@ -117,17 +125,17 @@ def generator_facts(ids: Ids, rules: Rules) -> Facts:
     rows = np.flatnonzero(ids.counted)
     if not len(rows):
         return NOTHING
-    named, generator = named_by(ids.v1.node[rows], ids.v1.pid[rows])
+    pairs, generator = generators_of(ids.v1.node[rows], ids.v1.pid[rows])
     spans = spans_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
-    return facts_of_spans(named, spans, rules)
+    return facts_of_spans(pairs, spans, rules)
 
 
-def named_by(node: NDArray[Any], pid: NDArray[Any]) -> tuple[Named, NDArray[np.int64]]:
-    """Return the generators of some nodes and pids by their names, and the place of each pair's generator."""
+def generators_of(node: NDArray[Any], pid: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes and pids of generators in the order of their names, and the place of each pair's generator."""
     codes, places = np.unique(node.astype(np.uint64) << np.uint64(16) | pid.astype(np.uint64), return_inverse=True)
-    named = Named((codes >> np.uint64(16)).astype(np.int64), (codes & np.uint64(layout.PID_MAX)).astype(np.int64))
-    order = np.lexsort((named.pid.astype(np.str_), named.node))
-    return Named(*(column[order] for column in named)), np.argsort(order)[places.reshape(-1)]
+    pairs = np.array([codes >> np.uint64(16), codes & np.uint64(layout.PID_MAX)], np.int64)
+    order = np.lexsort((pairs[1].astype(np.str_), pairs[0]))
+    return pairs[:, order], np.argsort(order)[places.reshape(-1)]
 
 
 def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
@@ -156,30 +164,19 @@ def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
     gaps, missing = Gaps(most), np.zeros(len(processes), np.int64)
     gaps.add(generator, low + beside, high - beside)
     np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
-    order = np.argsort(run, kind="stable")
-    by_run, first = spans.take(order), np.flatnonzero(starts_of(run[order]))
-    runs = Runs(
-        by_run.scope[first],
-        np.add.reduceat(by_run.ids, first),
-        np.minimum.reduceat(by_run.seconds, first),
-        np.maximum.reduceat(by_run.seconds, first),
-        np.minimum.reduceat(by_run.low, first),
-        np.maximum.reduceat(by_run.high, first),
-        missing,
-        processes,
-    )
+    runs = Runs._make((*_lives(spans, run)[:6], missing, processes))
     return Shown(runs, gaps, Steps(*steps[:, np.lexsort((steps[2], steps[1], steps[0]))]), jumps)
 
 
-def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
+def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Facts:
     """Return the facts of generators.
 
     Args:
-        named: The generators.
+        pairs: The nodes and pids of the generators.
         spans: All spans of their nodes.
         rules: The rules of the audit.
     """
-    names = [f"{layout.format_mac(int(n))}/{p}" for n, p in zip(*named, strict=True)]
+    names = [f"{layout.format_mac(node)}/{pid}" for node, pid in pairs.T.tolist()]
     runs, gaps, steps, jumps = shown_by(spans, rules.clock_jump, rules.max_gaps)
     missing = np.zeros(len(names), np.int64)
     np.add.at(missing, runs.generator, runs.missing)
@@ -192,7 +189,7 @@ def facts_of_spans(named: Named, spans: Spans, rules: Rules) -> Facts:
     ):
         ones = np.ones(len(found.size), np.int64)
         counted += per_scope(check, names, found.generator, ones, 0 * ones, found.sequence, np.abs(found.size))
-    listed = _listed(runs, named)
+    listed = _listed(runs, pairs)
     nodes = []
     for number, held in listed.items():
         node, origin, why = layout.format_mac(number), layout.origin_of(number), shared_by(number)
@@ -214,13 +211,13 @@ class Run(NamedTuple):
     processes: int
 
 
-def _listed(runs: Runs, named: Named) -> dict[int, list[Run]]:
+def _listed(runs: Runs, pairs: NDArray[np.int64]) -> dict[int, list[Run]]:
     """Return the runs of each node by generator and time, with their numbers."""
     order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
     generator, *columns = (column[order] for column in runs)
     places = np.arange(len(order))
     number = places - np.maximum.accumulate(np.where(starts_of(generator), places, 0)) + 1
-    columns = [named.node[generator], named.pid[generator], number, *columns]
+    columns = [*pairs[:, generator], number, *columns]
     listed: dict[int, list[Run]] = {}
     for node, pid, run, ids, first, last, *numbers, processes in zip(*(one.tolist() for one in columns), strict=True):
         begin, end = (UNIX_EPOCH + timedelta(seconds=second) for second in (first, last))
@@ -349,157 +346,101 @@ def shared_runs(
     """Join the runs of processes that used the same numbers at the same time.
 
     Such processes look like one that is restarted again and again: a run ends where the numbers of one process meet
-    those of another. But each of them counts on in the next run, and soon. So runs are joined if a number continues an
-    earlier run and is dated before the next lower number of its own, or if a run begins where the one before goes back
-    in time. All runs of a part are joined if two of three continue an earlier one, or begin inside it. But the run of
-    one process is not joined with those before if none of their processes was alive: the IDs are silent for longer
-    than a process needs for 8.
+    those of another. But each of them counts on in the next run, and soon. `_links` finds such runs, and `_groups`
+    joins them.
 
     Returns:
         For each span its run, and for each run the number of its processes at one time, at least: 1 or 2.
     """
-    part_of = np.zeros(int(run.max()) + 1, np.int64)
+    lives = np.array(_lives(spans, run)[1:])
+    number = lives.shape[1]
+    near, part_of = neighbours(spans, run), np.zeros(number, np.int64)
     part_of[run] = part
-    runs = np.bincount(part_of)
-    if runs.max() == 1:
-        return run, np.ones(len(part_of), np.int64)
-    times = _times(spans, run)
-    earlier, later, goes_back, is_mixed = _continued(spans, run, (runs > 1)[part_of], times)
-    links = np.bincount(part_of[later], minlength=len(runs))
-    everywhere = (links > 1) & (2 * runs <= 3 * links + 3)
-    # A link joins all runs from the earlier to the later.
-    change = np.bincount(earlier, minlength=len(part_of)) - np.bincount(later, minlength=len(part_of))
-    follows = np.append(False, np.cumsum(change)[:-1] > 0)
-    group = np.cumsum(~follows) - 1
-    is_shared = np.bincount(group[later], goes_back, group[-1] + 1) > 0
-    joined = follows | is_mixed | ~_is_after_silence(part_of, times)
-    follows = np.where(everywhere[part_of], joined & ~starts_of(part_of), follows & is_shared[group])
-    heads = np.flatnonzero(~follows)
-    is_joined = np.diff(np.append(heads, len(part_of))) > 1
-    # Where processes share most runs, they also share a single one whose clock goes back.
-    # The IDs do not tell how many processes those are: a link may be one of chance.
-    processes = np.where(is_joined | (everywhere[part_of] & is_mixed)[heads], _SEVERAL, 1)
-    return (np.cumsum(~follows) - 1)[run], processes
+    before, after = spans.seconds[near.before], spans.seconds[near.after]
+    is_open = (after < before) | (near.high > near.low + 1)
+    steps = np.array([run[near.after], near.low, before, near.high, after])[:, is_open]
+    follows, processes = np.zeros(number, bool), np.ones(number, np.int64)
+    heads = np.flatnonzero(starts_of(part_of))
+    for head, end in zip(heads, np.append(heads[1:], number), strict=True):
+        if end - head > 1:
+            own = steps[:, slice(*np.searchsorted(steps[0], (head, end)))]
+            opened = [(place - head, *step) for place, *step in own.T.tolist()]
+            for group in _groups([Life(*life) for life in lives[:, head:end].T.tolist()], opened):
+                follows[head + group.start + 1 : head + group.stop] = True
+                processes[head + group.start] = _SEVERAL
+    return (np.cumsum(~follows) - 1)[run], processes[~follows]
 
 
-def _times(spans: Spans, run: NDArray[np.int64]) -> Times:
-    order = np.argsort(run, kind="stable")
-    heads, seconds = np.flatnonzero(starts_of(run[order])), spans.seconds[order]
-    begin, until = np.minimum.reduceat(seconds, heads), np.maximum.reduceat(seconds, heads)
-    ids = np.bincount(run, spans.ids).astype(np.float64)
-    return Times(begin, until, ids, (until - begin + 1) / ids)
+def _lives(spans: Spans, run: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return the generator of each run, and the columns of `Life`."""
+    order = np.lexsort((spans.low, run))
+    scope, seconds, low, high = spans.take(order)
+    first = np.flatnonzero(starts_of(run[order]))
+    last = np.append(first[1:], len(order)) - 1
+    begin, until = np.minimum.reduceat(seconds, first), np.maximum.reduceat(seconds, first)
+    ids = np.add.reduceat(spans.ids[order], first)
+    return scope[first], ids, begin, until, low[first], high[last], seconds[first], seconds[last]
 
 
-def _is_after_silence(part_of: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
-    """Return for each run whether all runs of its part before it had ended for longer than a process is silent."""
-    until = np.maximum.accumulate(part_of << _TIME_BITS | times.until)[:-1]
-    silence = (part_of << _TIME_BITS | times.begin)[1:] - until
-    pace = np.where(times.ids < _FEWEST_IDS, 0, times.pace)
-    slowest = np.maximum.reduceat(pace, np.flatnonzero(starts_of(part_of)))[part_of[1:]]
-    return np.append(False, (silence > _ALIVE * slowest + 2) & (slowest > 0))
+def _links(lives: list[Life], opened: list[Step]) -> Iterator[tuple[int, int, bool]]:
+    """Yield pairs of runs where the later continues the earlier, by processes that were alive.
 
-
-def _continued(
-    spans: Spans, run: NDArray[np.int64], chosen: NDArray[np.bool_], times: Times
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the pairs of runs where the later continues the earlier, by processes that were alive.
-
-    Args:
-        spans: The spans.
-        run: For each span, its run.
-        chosen: For each run, whether to look at it.
-        times: The times of the runs.
-
-    Returns:
-        The earlier runs, the later runs, and whether the number is dated before the next lower one of the later run;
-        and for each run, whether one of its numbers is dated so.
+    The third value is whether the number is dated before the next lower one of the later run.
     """
-    by_low, by_high = np.lexsort((spans.low, run)), np.lexsort((spans.high, run))
-    heads = np.flatnonzero(starts_of(run[by_low]))
-    first, last = by_low[heads], by_high[np.append(heads[1:], len(run)) - 1]
-    begin, until, _, pace = times
-    low, high = spans.low[first], spans.high[last]
-    near = neighbours(spans, run)
-    goes_back = spans.seconds[near.after] < spans.seconds[near.before]
-    is_mixed = np.zeros(len(low), bool)
-    is_mixed[run[near.after[goes_back]]] = True
-    is_open = chosen[run[near.after]] & (goes_back | (near.high > near.low + 1))
-    back = goes_back[is_open]
-    before, end, after, number = (column[is_open] for column in near)
-    # A process may have lost IDs at the end of the run before.
-    top = last[run[after] - 1]
-    is_lost = back & (spans.scope[top] == spans.scope[after]) & (end < spans.high[top]) & (spans.high[top] < number)
-    follows = np.where(is_lost, spans.high[top] + 1, number)
-    ends, end_number = np.append(last[chosen], before), np.append(high[chosen], end)
-    before, which = _latest_before(spans, ends, end_number + 1, after, follows)
-    lag = spans.seconds[after[which]] - spans.seconds[before]
-    alive = lag <= (_ALIVE + number[which] - follows[which]) * pace[run[before]] + 2
-    inside = np.flatnonzero(
-        chosen[1:] & (spans.scope[first][1:] == spans.scope[first][:-1])
-        & (low[:-1] < low[1:]) & (low[1:] <= high[:-1] + 1) & (begin[1:] - until[:-1] <= _ALIVE * pace[:-1] + 2)
-    )  # fmt: skip
-    between = np.unique(_inserted(spans, run, near, goes_back, first, low, pace))
-    inside = np.setdiff1d(inside, between)
-    return (
-        np.concatenate((run[before[alive]], inside, between)),
-        np.concatenate((run[after[which[alive]]], inside + 1, between + 1)),
-        np.concatenate((back[which[alive]], np.zeros(len(inside), bool), np.ones(len(between), bool))),
-        is_mixed,
-    )
-
-
-def _inserted(
-    spans: Spans,
-    run: NDArray[np.int64],
-    near: Near,
-    goes_back: NDArray[np.bool_],
-    first: NDArray[np.int64],
-    low: NDArray[np.int64],
-    pace: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Return the runs whose next run begins between two of their numbers, soon after the lower one.
-
-    The higher number is dated before the lower one. So it is of another process, and the next run is that of the
-    process with the lower number.
-
-    Args:
-        spans: The spans.
-        run: For each span, its run.
-        near: Neighbours by number of the runs.
-        goes_back: Which of them go back in time.
-        first: For each run, the span of its lowest number.
-        low: For each run, its lowest number.
-        pace: For each run, its seconds per ID.
-    """
-    before, end, after, start = (column[goes_back & (run[near.after] + 1 < len(low))] for column in near)
-    head = run[after] + 1
-    lag = spans.seconds[first[head]] - spans.seconds[before]
-    skipped = low[head] - end - 1
-    chosen = (spans.scope[first[head]] == spans.scope[after]) & (end < low[head]) & (low[head] < start)
+    ends: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    starts = []
+    for place, life in enumerate(lives):
+        ends[life.high].append((life.high_at, place))
+    for place, low, before, high, after in opened:
+        ends[low].append((before, place))
+        # A process may have lost IDs at the end of the run before.
+        top = lives[place - 1].high if place and after < before else -1
+        starts.append((top + 1 if low < top < high else high, after, high, after < before, place))
+    used = set()
+    for number, after, high, is_back, place in sorted(starts):
+        end = max((end for end in ends[number - 1] if end[0] <= after), default=None)
+        if end is not None and (number, end) not in used:
+            used.add((number, end))
+            if after - end[0] <= (_ALIVE + high - number) * lives[end[1]].pace + 2:
+                yield end[1], place, is_back
     # The run before has the IDs of both processes, so it is faster than the slower one.
-    slowest = np.maximum(pace[run[after]], pace[head])
-    chosen &= (lag >= 0) & (lag <= (_ALIVE + skipped) * slowest + 2)
-    found: NDArray[np.int64] = run[after[chosen]]
-    return found
+    between = {
+        place
+        for place, low, before, high, after in opened
+        if after < before and place + 1 < len(lives)
+        for life in [lives[place + 1]]
+        if low < life.low < high
+        and 0 <= life.low_at - before <= (_ALIVE + life.low - low - 1) * max(life.pace, lives[place].pace) + 2
+    }
+    for place, (life, following) in enumerate(itertools.pairwise(lives)):
+        is_soon = following.begin - life.until <= _ALIVE * life.pace + 2
+        if place in between or (is_soon and life.low < following.low <= life.high + 1):
+            yield place, place + 1, place in between
 
 
-def _latest_before(
-    spans: Spans,
-    end: NDArray[np.int64],
-    end_number: NDArray[np.int64],
-    start: NDArray[np.int64],
-    number: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the spans of the latest ends of the same numbers, and the places of the starts that follow them.
+def _groups(lives: list[Life], opened: list[Step]) -> Iterator[range]:
+    """Yield the runs of a part that are one run of several processes, by their places.
 
-    Each end has one start.
+    A link joins all runs from the earlier to the later, if a number of them is dated before the next lower one. All
+    runs of a part are joined if two of three continue an earlier one, or begin inside it. But the run of one process is
+    not joined with those before if none of their processes was alive: the IDs are silent for longer than a process
+    needs for 8.
     """
-    cell, of = np.append(end, start), np.append(end_number, number)
-    order = np.lexsort((np.arange(len(cell)), spans.seconds[cell], of, spans.scope[cell]))
-    is_start, cell, of = order >= len(end), cell[order], of[order]
-    places = np.arange(len(order))
-    group = np.maximum.accumulate(np.where(starts_of(spans.scope[cell], of), places, 0))
-    latest = np.maximum.accumulate(np.where(is_start, -1, places))
-    found = np.flatnonzero(is_start & (latest >= group))
-    found = found[np.unique(latest[found], return_index=True)[1]]
-    return cell[latest[found]], order[found] - len(end)
+    links, mixed = list(_links(lives, opened)), {place for place, _, before, _, after in opened if after < before}
+    everywhere = len(links) > 1 and 2 * len(lives) <= 3 * len(links) + 3
+    reaches, goes_back = [0] * len(lives), {later for _, later, is_back in links if is_back}
+    for earlier, later, _ in links:
+        reaches[earlier] = max(reaches[earlier], later)
+    slowest = max((life.pace for life in lives if life.ids >= _FEWEST_IDS), default=math.inf)
+    heads, reach, until = [], -1, -math.inf
+    for place, life in enumerate(lives):
+        is_alive = place in mixed or life.begin - until <= _ALIVE * slowest + 2
+        if place > reach and not (everywhere and is_alive and place):
+            heads.append(place)
+        reach, until = max(reach, reaches[place]), max(until, life.until)
+    for head, end in itertools.pairwise([*heads, len(lives)]):
+        # Where processes share most runs, they also share a single one whose clock goes back.
+        # The IDs do not tell how many processes those are: a link may be one of chance.
+        is_shared = everywhere or not goes_back.isdisjoint(range(head, end))
+        if is_shared and (end - head > 1 or (everywhere and head in mixed)):
+            yield range(head, end)

@@ -38,6 +38,25 @@ def numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers
 
 
+class Groups(NamedTuple):
+    """The order of rows by some keys, the places of the first row of each group in it, and its rows and contents."""
+
+    order: NDArray[np.int64]
+    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    contents: NDArray[np.int64]
+
+
+def grouped(content: NDArray[np.int64] | None, *keys: NDArray[Any]) -> Groups:
+    """Return the groups of rows with equal keys, with the numbers of their rows and of their different contents."""
+    content = np.zeros(len(keys[0]), np.int64) if content is None else content
+    order = np.lexsort((content, *reversed(keys)))
+    keys = tuple(key[order] for key in keys)
+    first = np.flatnonzero(starts_of(*keys))
+    contents = np.add.reduceat(starts_of(*keys, content[order]).astype(np.int64), first)
+    return Groups(order, first, np.diff(np.append(first, len(order))), contents)
+
+
 class Spans(NamedTuple):
     """Spans as columns: the place of the scope, Unix seconds or 0, the lowest and the highest number."""
 

@@ -16,6 +16,7 @@ from msgid.audit._columns import (
     audited,
     check_named_by,
     content_codes,
+    kind_of,
     micros,
     offsets,
     plain_column,
@@ -163,7 +164,7 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     places, timestamp = None, moments(columns.timestamp, "timestamp")
     if columns.offset is not None:
         for name in (*columns.source, *([] if columns.life is None else [columns.life])):
-            check_named_by(name, column(name).type)
+            check_named_by(name, kind_of(column(name).type), column(name).type)
         life = None if columns.life is None else column(columns.life)
         log, names = sources([column(name) for name in columns.source], life, table.num_rows, columns.prefix)
         places = Places(log, names, *offsets(column(columns.offset)))

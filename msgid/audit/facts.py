@@ -5,11 +5,11 @@ NumPy and Spark compute the same facts in different ways. `msgid.audit.report` m
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES, TABLE
+from msgid.audit.definitions import MAX_ROWS, MAX_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -149,15 +149,15 @@ class Counted(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All facts of a table; each list is bounded, and the totals count everything."""
+    """All facts of a table; each list is bounded, and what it leaves out is counted."""
 
     rows: int
     kinds: list[tuple[str, str | None, int]]
     """Rows by kind and by origin, or by the reason why a value is malformed."""
     found: list[Counted]
     """The largest counts of each check."""
-    totals: dict[str, tuple[int, int]]
-    """For each check its count in all scopes, and the number of scopes."""
+    others: dict[str, tuple[int, int]]
+    """For each check with more scopes, the count of the others, and their number."""
     gaps: list[Gap]
     logs: list[LogRow]
     generators: list[GeneratorRow]
@@ -189,39 +189,39 @@ _ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
 def part_of(counted: Iterable[Counted], lengths: dict[str, int] | None = None, **lists: Any) -> Facts:
     """Return facts with some counts and lists; ``lengths`` are those of lists that are cut."""
     found = [one for one in counted if one.count]
-    totals: dict[str, tuple[int, int]] = {}
-    for one in found:
-        count, scopes = totals.get(one.check, (0, 0))
-        totals[one.check] = count + one.count, scopes + 1
     lengths = {name: len(rows) for name, rows in lists.items()} | (lengths or {})
-    return NOTHING._replace(found=found, totals=totals, lengths=lengths, **lists)
+    return NOTHING._replace(found=found, lengths=lengths, **lists)
 
 
 def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
     """Return the facts of a table from those of its parts, which merge in any order.
 
     A log, a node and an ID are in one part. Counts of the whole table are in several, and are added. The lists are cut
-    to their limits, the largest first; the totals count everything.
+    to their limits, the largest first, and the rest is counted.
 
     Args:
         parts: At least one part.
         max_gaps: Number of ranges to list.
     """
-    totals: dict[str, tuple[int, int]] = {}
+    others: dict[str, tuple[int, int]] = {}
     kinds: Counter[tuple[str, str | None]] = Counter()
     found: dict[tuple[str, str], Counted] = {}
     for part in parts:
-        for check, (count, scopes) in part.totals.items():
-            count_before, scopes_before = totals.get(check, (0, 0))
-            totals[check] = count_before + count, scopes_before + scopes
+        for check, (count, scopes) in part.others.items():
+            count_before, scopes_before = others.get(check, (0, 0))
+            others[check] = count_before + count, scopes_before + scopes
         for kind, origin, n in part.kinds:
             kinds[kind, origin] += n
         for one in part.found:
             before = found.get((one.check, one.scope))
             found[one.check, one.scope] = one if before is None else _added(one, before)
-    for check, scope in found:
-        if scope == TABLE:
-            totals[check] = totals[check][0], 1
+    largest: dict[str, list[Counted]] = defaultdict(list)
+    for one in sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope)):
+        if len(largest[one.check]) < MAX_SCOPES:
+            largest[one.check].append(one)
+        else:
+            count, scopes = others.get(one.check, (0, 0))
+            others[one.check] = count + one.count, scopes + 1
     joined: dict[str, Any] = {}
     for name, order in _ORDERS.items():
         rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
@@ -230,8 +230,8 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
         kinds=sorted(((*key, n) for key, n in kinds.items()), key=lambda kind: (-kind[2], kind[0], kind[1] or "")),
-        found=largest(found.values()),
-        totals=totals,
+        found=list(chain.from_iterable(largest.values())),
+        others=others,
         columns={name: given for part in parts for name, given in part.columns.items()},
         lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
         **joined,
@@ -242,14 +242,6 @@ def _added(one: Counted, other: Counted) -> Counted:
     """Return two counts of one check and scope as one; the example is the text that sorts first."""
     text = min((text for text in (one.text, other.text) if text is not None), default=None)
     return one._replace(count=one.count + other.count, text=text)
-
-
-def largest(counts: Iterable[Counted]) -> list[Counted]:
-    """Return the largest counts of each check."""
-    found: dict[str, list[Counted]] = {}
-    for one in sorted(counts, key=lambda one: (one.check, -one.count, one.scope)):
-        found.setdefault(one.check, []).append(one)
-    return [one for held in found.values() for one in held[:MAX_SCOPES]]
 
 
 def ranges(differences: Iterable[Difference]) -> list[Range]:

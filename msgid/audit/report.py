@@ -31,7 +31,6 @@ from msgid.audit.facts import (
     LogRow,
     NodeRow,
     NotChecked,
-    largest,
     part_of,
     ranges,
     span,
@@ -81,7 +80,7 @@ _WRONG_COLUMN: Final = (
     "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be "
     "cut out first."
 )
-_APART: Final = (
+APART: Final = (
     "At least 9 of 10 compared messages are on one side alone. Sides that name their logs or IDs in two ways usually "
     "cause it, or the wrong file."
 )
@@ -153,7 +152,8 @@ class Report:
         sent: Number of rows of the other side; None unless the report is of `compare`.
         complete_until: The moment before which all sent messages have landed; None if it is not known.
         unread: The values that rows lack, for `failure`.
-        rows_read: The rows of sent and of the table that a comparison of digests read; None for other reports.
+        rows_read: The rows of sent and of the table in the blocks that a comparison of digests read; None for other
+            reports.
         title: Names the report in JSON and on the page. The commands write their options, the time and the version.
 
     >>> import msgid.audit
@@ -254,7 +254,7 @@ class Report:
         return None
 
     def __str__(self) -> str:
-        wrong = dict.fromkeys(f"{f.check}: {f.meaning}" for f in self.findings if f.meaning in (_WRONG_COLUMN, _APART))
+        wrong = dict.fromkeys(f"{f.check}: {f.meaning}" for f in self.findings if f.meaning in (_WRONG_COLUMN, APART))
         return "\n".join((*self.verdict, *wrong, *_laid_out(self.findings)))
 
     @property
@@ -352,25 +352,19 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     skipped = _skipped(rules)
     facts = facts._replace(
         found=[one for one in facts.found if one.check not in skipped],
-        totals={check: total for check, total in facts.totals.items() if check not in skipped},
+        others={check: rest for check, rest in facts.others.items() if check not in skipped},
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
         lengths={**facts.lengths, **({"gaps": 0} if set(_GAPS.values()) <= set(skipped) else {})},
     )
     not_checked, unread = _not_checked(facts, rules)
+    same = {name: getattr(facts, name) for name in (*_CUT, "rows", "unplaced", "untimed", "unlanded")}
     return Report(
-        facts.rows,
-        _findings(facts, rules),
-        facts.gaps,
-        facts.logs,
-        facts.generators,
-        facts.nodes,
-        [KindRow(*kind) for kind in facts.kinds],
-        _notes(facts),
-        facts.unplaced,
-        facts.untimed,
-        facts.unlanded,
-        not_checked,
+        findings=findings_of(facts, rules),
+        kinds=[KindRow(*kind) for kind in facts.kinds],
+        notes=_notes(facts),
+        not_checked=not_checked,
         unread=unread,
+        **same,
     )
 
 
@@ -384,50 +378,11 @@ def add_uncompared(report: Report, lacking: Sequence[int], column: str) -> None:
     """
     sides = zip((_SENT, TABLE), lacking, strict=True)
     counts = [Counted("uncompared_messages", side, rows, text=f"without {_VALUES[column]}") for side, rows in sides]
-    report.findings = _in_order([*report.findings, *_findings(part_of(counts))])
+    report.findings = in_order([*report.findings, *findings_of(part_of(counts))])
 
 
-def comparison_report(
-    counts: Iterable[Counted],
-    rows: tuple[int, int],
-    differences: list[Difference],
-    total: int,
-    lacking: Sequence[int],
-    not_checked: dict[str, str],
-    complete_until: datetime | None,
-    by_position: bool = True,
-    is_apart: bool = False,
-) -> Report:
-    """Return the report of two sides.
-
-    Args:
-        counts: The counts of the faults.
-        rows: Number of rows of sent and of the table.
-        differences: The listed messages.
-        total: Number of messages in which the sides differ.
-        lacking: Number of rows without a position or an ID, of the other side and of the table.
-        not_checked: The checks that were not made, with the reasons.
-        complete_until: The moment before which all sent messages have landed, or None.
-        by_position: Whether messages are matched by their positions, or by their IDs.
-        is_apart: Whether both sides have few messages in common, so that other names of logs or IDs are likely.
-    """
-    is_cut = total > len(differences)
-    cut = f"The report lists {len(differences):,} of {total:,} messages; the findings count all."
-    facts = part_of(counts)
-    report = Report(
-        rows[1], _findings(facts._replace(found=largest(facts.found))), notes=[cut] if is_cut else [],
-        not_checked=[NotChecked(*one) for one in not_checked.items()],
-        differences=differences, sent=rows[0], complete_until=complete_until,
-    )  # fmt: skip
-    if is_apart:
-        report.findings = [
-            one._replace(meaning=_APART) if one.check == FAULTS["lost"] else one for one in report.findings
-        ]
-    add_uncompared(report, lacking, "offset" if by_position else "id")
-    return report
-
-
-def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B008
+def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B008  # it is immutable
+    """Return the findings of facts, in the order of a report."""
     malformed = sum(number for kind, _, number in facts.kinds if kind == MALFORMED_KIND)
     values = sum(number for kind, _, number in facts.kinds if kind != NULL_KIND)
 
@@ -446,16 +401,12 @@ def _findings(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa: B
         return Finding(check, severity, scope, count, example, meaning)
 
     findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]
-    for check, (count, scopes) in facts.totals.items():
-        listed = [c.count for c in facts.found if c.check == check]
-        if scopes > len(listed):
-            rest = count - sum(listed)
-            others = f"{scopes - len(listed):,} others"
-            findings.append(finding(check, others, rest, None))
-    return _in_order(findings)
+    others = [finding(check, f"{scopes:,} others", count, None) for check, (count, scopes) in facts.others.items()]
+    return in_order([*findings, *others])
 
 
-def _in_order(findings: Iterable[Finding]) -> list[Finding]:
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, the most severe first."""
     order = list(CHECKS)
     return sorted(
         findings,
@@ -614,33 +565,29 @@ def _laid_out(findings: list[Finding]) -> list[str]:
 
 def _metrics(report: Report) -> str:
     """Return the metrics of a report, with the end mark of OpenMetrics."""
-    found: Counter[tuple[str, str]] = Counter()
+    apart = {one.check for one in report.not_checked} | {one.check for one in report.findings}
+    made = _OF_TWO_SIDES if report.sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
+    found = Counter({(check, CHECKS[check].severity): 0 for check in made if check not in apart})
     for one in report.findings:
         found[one.check, one.severity] += one.count
-    left_out = {one.check for one in report.not_checked}
-    seen = {check for check, _ in found}
-    made = _OF_TWO_SIDES if report.sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
-    for check in made:
-        if check not in left_out and check not in seen:
-            found[check, CHECKS[check].severity] = 0
-    order = list(CHECKS)
-    messages = [
-        (f'{{check="{check}",severity="{severity}"}}', number)
+    order, until = list(CHECKS), report.complete_until
+    messages = {
+        f'{{check="{check}",severity="{severity}"}}': number
         for (check, severity), number in sorted(found.items(), key=lambda item: order.index(item[0][0]))
-    ]
-    lines = [
-        *_gauge("msgid_audit_messages", "Messages, IDs or numbers that a check found.", messages),
-        *_gauge("msgid_audit_rows", "Rows of the table.", [("", report.rows)]),
-        *_gauge("msgid_audit_rows_without_place", "Rows without a source or a valid offset.", [("", report.unplaced)]),
-    ]
-    if report.sent is not None:
-        lines += _gauge("msgid_audit_sent_rows", "Messages that were sent.", [("", report.sent)])
-    if report.complete_until is not None:
-        name, help = "msgid_audit_complete_until_seconds", "Unix time before which all sent messages have landed."
-        lines += _gauge(name, help, [("", report.complete_until.timestamp())], unit="seconds")
+    }
+    gauges: list[tuple[str, str, dict[str, Any]]] = [
+        ("messages", "Messages, IDs or numbers that a check found.", messages),
+        ("rows", "Rows of the table.", {"": report.rows}),
+        ("rows_without_place", "Rows without a source or a valid offset.", {"": report.unplaced}),
+        ("sent_rows", "Messages that were sent.", {"": report.sent}),
+        ("complete_until_seconds", "Unix time before which all sent messages have landed.",
+         {"": None if until is None else until.timestamp()}),
+    ]  # fmt: skip
+    lines = []
+    for name, help, values in gauges:
+        family = f"msgid_audit_{name}"
+        unit = [f"# UNIT {family} seconds"] if name.endswith("_seconds") else []
+        if None not in values.values():
+            lines += [f"# TYPE {family} gauge", *unit, f"# HELP {family} {help}"]
+            lines += [f"{family}{labels} {value}" for labels, value in values.items()]
     return "\n".join((*lines, "# EOF", ""))
-
-
-def _gauge(name: str, help: str, values: Iterable[tuple[str, float]], unit: str | None = None) -> list[str]:
-    head = [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {help}"]
-    return head + [f"{name}{labels} {value}" for labels, value in values]

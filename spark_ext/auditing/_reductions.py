@@ -19,7 +19,7 @@ from msgid import layout
 from msgid.audit._columns import sorted_places
 from msgid.audit._ids import Values, other_of, value_facts
 from msgid.audit._logs import NEVER, Blocks, Messages, blocks_of, facts_of_blocks, gaps_in
-from msgid.audit._runs import facts_of_spans, named_by
+from msgid.audit._runs import facts_of_spans, generators_of
 from msgid.audit._spans import Gaps, Spans, merged_spans, spans_of_words
 from msgid.audit.definitions import TABLE
 from msgid.audit.facts import NOTHING, Counted, Facts, merged, part_of
@@ -175,11 +175,11 @@ def _runs(rows: pa.Table, rules: Rules) -> Facts:
     if not rows.num_rows:
         return NOTHING
     node, pid, seconds, low, high, mask = (rows[name].to_numpy() for name in _SPAN)
-    named, generator = named_by(node, pid)
+    pairs, generator = generators_of(node, pid)
     is_word = mask != 0
     words = (column[is_word] for column in (generator, seconds, low, mask))
     spans = merged_spans(Spans(generator, seconds, low, high).take(~is_word), spans_of_words(*words))
-    return facts_of_spans(named, spans, rules)
+    return facts_of_spans(pairs, spans, rules)
 
 
 # --- Logs ---
@@ -204,10 +204,9 @@ def log_facts(summary: DataFrame, columns: Columns, rules: Rules, df: DataFrame,
     if "word" in summary.columns:
         facts = _logs_of(keep(_blocks_of_words(placed)), placed, rules, sizes)
         return [_with_offsets(merged(facts, rules.max_gaps), df, columns)]
-    messages = _messages(placed)
     offset = F.col("offset")
-    words = messages.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
-    return _logs_of(keep(_blocks_of_messages(messages, sizes)), words, rules, sizes)
+    words = placed.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
+    return _logs_of(keep(_blocks_of_messages(placed, sizes)), words, rules, sizes)
 
 
 def _blocks_of_words(words: DataFrame) -> DataFrame:
@@ -215,23 +214,13 @@ def _blocks_of_words(words: DataFrame) -> DataFrame:
     word, mask = F.col("word"), F.col("mask")
     none = F.lit(0).cast("bigint")
     blocks = words.groupBy("source", block_of(F.col("word")).alias("block")).agg(
-        F.sum("n").alias("rows"), F.sum(bits_in(mask)).alias("messages"),
+        F.sum("rows").alias("rows"), F.sum(bits_in(mask)).alias("messages"),
         F.min(lowest(word, mask)).alias("low"), F.max(highest(word, mask)).alias("high"),
         F.min("first_time").alias("first_time"), F.max("last_time").alias("last_time"),
-        F.min(F.when(F.col("n") > bits_in(mask), word)).alias("duplicate_at"),
+        F.min(F.when(F.col("rows") > bits_in(mask), word)).alias("duplicate_at"),
     )  # fmt: skip
     rest = {name: none for name in _BLOCK if name not in blocks.columns}
     return blocks.withColumns({**rest, "duplicates": F.col("rows") - F.col("messages")}).select(*_BLOCK)
-
-
-def _messages(summary: DataFrame) -> DataFrame:
-    """Return one row per message, with the number of its rows and of its contents."""
-    contents = F.count(F.lit(1)) if "content" in summary.columns else F.lit(1).cast("bigint")
-    return summary.groupBy("source", "block", "offset").agg(
-        F.sum("n").alias("rows"), contents.alias("contents"), F.min("timestamp").alias("timestamp"),
-        F.min("landed").alias("landed"), F.min("first_time").alias("first_time"),
-        F.max("last_time").alias("last_time"),
-    )  # fmt: skip
 
 
 def _blocks_of_messages(messages: DataFrame, sizes: Sizes) -> DataFrame:

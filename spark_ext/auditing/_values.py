@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DecimalType, NullType, StringType, StructField
+from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType, StructField
 
 from msgid import layout
 from msgid._known_tables import Columns
@@ -59,6 +59,13 @@ def text_of_ids(value: Column) -> Column:
     return F.when(text.rlike(rf"\A(?:{PRINTABLE})?\z"), text).otherwise(identity(value))
 
 
+def kind_of(df: DataFrame, name: str) -> str:
+    """Return the kind of a column's type, as `msgid.audit` names it."""
+    type = df.schema[name].dataType
+    kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
+    return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
+
+
 def offset_column(df: DataFrame, name: str) -> Column:
     """Return the offsets of a column as bigint; NULL for a value that is not an offset."""
     value, type = F.col(quoted_name(name)), type_of(df, name)
@@ -73,9 +80,9 @@ def offset_column(df: DataFrame, name: str) -> Column:
 
 def source_column(df: DataFrame, columns: Columns) -> Column:
     """Return the name of each row's log and its life; NULL if a part of it is NULL."""
-    names = [F.col(quoted_name(name)).cast("string") for name in columns.source]
-    parts = [part for name in names for part in (F.lit("/"), name)][1:]
-    log = F.concat(F.lit(columns.prefix), *parts) if parts else F.lit(LOG)
+    names = [F.col(quoted_name(name)).cast("string") for name in columns.source] or [F.lit(LOG)]
+    log = reduce(lambda parts, name: F.concat(parts, F.lit("/"), name), names)
+    log = F.concat(F.lit(columns.prefix), log) if columns.prefix else log
     if columns.life is None:
         return log
     life = F.col(quoted_name(columns.life)).cast("string")
@@ -160,14 +167,11 @@ def collected(df: DataFrame, columns: Columns, sizes: Sizes) -> Side | None:
     if len(held) > sizes.table or any(row[_LONG] for row in held):
         return None
     types = {"offset": pa.int64(), "timestamp": pa.timestamp("us"), "landed": pa.timestamp("us")}
-    binary = {field.name for field in rows.schema if isinstance(field.dataType, BinaryType)}
-    columns_of = list(zip(*held, strict=True)) if held else [()] * len(values)
-    arrays = {}
-    for name, column in zip(values, columns_of, strict=False):
-        if name in binary:
-            arrays[name] = pa.array([None if value is None else bytes(value) for value in column], pa.binary())
-        else:
-            arrays[name] = pa.array(column, types.get(name, pa.string()))
+    types |= {field.name: pa.binary() for field in rows.schema if isinstance(field.dataType, BinaryType)}
+    columns_of = zip(*held, strict=True) if held else [()] * len(values)
+    arrays = {
+        name: pa.array(column, types.get(name, pa.string())) for name, column in zip(values, columns_of, strict=False)
+    }
     roles = {name: (name,) if name in ("source", "content") else name for name in arrays}
     return Side(pa.table(arrays), Columns(**{"id": None, **roles}))  # type: ignore[arg-type]
 

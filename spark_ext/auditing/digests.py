@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType
 
-from msgid._validate import integer_of_text
-from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, content_error, form_of, offset_of
+from msgid.audit._digest_tables import COLUMNS, HALF, MOST_RANGES, SIZE, check_content, form_of, offset_of, ranges_of
 from msgid.audit._options import columns_in
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._values import offset_column, placed_columns
+from spark_ext.auditing._values import kind_of, offset_column, placed_columns, source_column
 from spark_ext.auditing.summaries import time_column
 from spark_ext.auditing.table_audit import audited
-from spark_ext.columns._expressions import quoted_name, type_of
+from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._identity import identity
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit._options import ColumnNames
 
-_MOST_CONDITIONS: Final = 200
-"""The most blocks that are conditions of a query; more are joined with the rows."""
+_LOG: Final = "_msgid_log"
+_BLOCK: Final = "_msgid_block"
 
 
 def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
@@ -108,10 +107,8 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     if columns.id is not None:
         values.append(identity(F.col(quoted_name(columns.id))))
     for name in columns.content:
-        kind, value = type_of(df, name), F.col(quoted_name(name))
-        if not isinstance(kind, StringType | BinaryType | IntegralType | NullType):
-            raise content_error(name, "unknown" if kind is None else kind.simpleString())
-        values.append(value.cast("string"))
+        check_content(name, kind_of(df, name), df.schema[name].dataType.simpleString())
+        values.append(F.col(quoted_name(name)).cast("string"))
     told = (
         F.concat(F.octet_length(value).cast("string").cast("binary"), F.lit(b":"), value.cast("binary"))
         for value in values
@@ -123,48 +120,21 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
 def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFrame:
     """Return the rows of some blocks.
 
-    Conditions on the columns themselves let a source of files skip the other rows.
+    Conditions on the columns themselves let a source of files skip other logs and offsets.
 
     Args:
         df: The rows.
         columns: Their columns.
         blocks: The blocks.
     """
-    offset_of(columns)
+    offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
     log, place = placed_columns(df, columns)
-    block = _block_of(place)
+    marked = df.withColumns({_LOG: log, _BLOCK: _block_of(place)})
+    if len(logs) <= MOST_RANGES:
+        marked = marked.where(source_column(df, columns).isin(logs))
+    if kind_of(df, offset) == "integer":
+        ranges = ranges_of(np.unique(blocks["block"].to_numpy()), MOST_RANGES)
+        marked = marked.where(reduce(or_, (F.col(quoted_name(offset)).between(*ends) for ends in ranges)))
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
-    if len(pairs) > _MOST_CONDITIONS:
-        marked = df.withColumns({_LOG: log, _BLOCK: block})
-        asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
-        return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)
-    skipped = reduce(or_, (_skippable(df, columns, *pair) for pair in pairs), F.lit(False))
-    exact = reduce(or_, ((log == F.lit(name)) & (block == number) for name, number in pairs), F.lit(False))
-    return df.where(skipped).where(exact)
-
-
-_LOG: Final = "_msgid_log"
-_BLOCK: Final = "_msgid_block"
-
-
-def _skippable(df: DataFrame, columns: Columns, name: str, low: int) -> Column:
-    """Return a condition that holds for the rows of a block, in a form that a source of files uses to skip rows."""
-    conditions, offset = [], offset_of(columns)
-    if isinstance(type_of(df, offset), IntegralType):
-        conditions.append(F.col(quoted_name(offset)).between(low, low + SIZE - 1))
-    parts = name.removeprefix(columns.prefix).split("/")
-    if columns.life is None and len(parts) == len(columns.source):  # a part may have a slash
-        conditions.append(_is_log(df, columns, parts))
-    return reduce(and_, conditions, F.lit(True))
-
-
-def _is_log(df: DataFrame, columns: Columns, values: list[str]) -> Column:
-    """Return whether the columns of the source have some values; true for a type that is not compared as it is."""
-    conditions: list[Column] = [F.lit(True)]
-    for name, value in zip(columns.source, values, strict=True):
-        kind, number = type_of(df, name), integer_of_text(value)
-        if isinstance(kind, StringType):
-            conditions.append(F.col(quoted_name(name)) == F.lit(value))
-        elif isinstance(kind, IntegralType):
-            conditions.append(F.lit(False) if number is None else F.col(quoted_name(name)) == F.lit(number))
-    return reduce(and_, conditions)
+    asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
+    return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)

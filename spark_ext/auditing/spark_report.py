@@ -28,19 +28,6 @@ def _field(name: str) -> str:
     return f"{name} {kind}"
 
 
-class _Frame:
-    """A list of the report as a DataFrame."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, report: AuditReport | None, owner: type) -> DataFrame:
-        if report is None:
-            raise AttributeError(self._name)
-        rows: list[Any] = [tuple(row) for row in getattr(report.local, self._name)]
-        return report._spark.createDataFrame(rows, ", ".join(map(_field, _ROWS[self._name]._fields)))
-
-
 class AuditReport:
     """The lost, repeated and late messages of a table, by their IDs and positions.
 
@@ -67,21 +54,21 @@ class AuditReport:
     +-----------------+----+---+---+
     """
 
-    findings = _Frame()
+    findings: DataFrame
     """The faults: ``check``, ``severity``, ``scope``, ``count``, ``example``, ``meaning``."""
-    gaps = _Frame()
+    gaps: DataFrame
     """The missing ranges, largest first: ``kind``, ``scope``, ``first``, ``last``, ``count``."""
-    logs = _Frame()
+    logs: DataFrame
     """The logs, those with most faults first."""
-    generators = _Frame()
+    generators: DataFrame
     """The runs of generators, those with most missing numbers first."""
-    nodes = _Frame()
+    nodes: DataFrame
     """The nodes: ``node``, ``origin``, ``generators``, ``shared``."""
-    kinds = _Frame()
+    kinds: DataFrame
     """The rows by ``kind`` and ``origin``."""
-    differences = _Frame()
+    differences: DataFrame
     """The messages in which two sides differ, the lost ones first."""
-    not_checked = _Frame()
+    not_checked: DataFrame
     """The checks that were not made, and the reasons."""
 
     def __init__(self, spark: SparkSession, local: Report) -> None:
@@ -90,7 +77,10 @@ class AuditReport:
         """The report as Python values."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.local, name)
+        value = getattr(self.local, name)
+        if name not in _ROWS:
+            return value
+        return self._spark.createDataFrame([tuple(row) for row in value], ", ".join(map(_field, _ROWS[name]._fields)))
 
     def __str__(self) -> str:
         return str(self.local)

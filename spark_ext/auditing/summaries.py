@@ -51,11 +51,6 @@ def id_key(name: str) -> tuple[Column, Column, Column]:
     return key, part.cast("tinyint"), bit.cast("tinyint")
 
 
-def has_details(columns: Columns) -> bool:
-    """Return whether each offset is summarized by itself: its time, its landing or its content are compared."""
-    return bool(columns.timestamp or columns.landed or columns.content)
-
-
 def id_seconds(name: str) -> Column:
     """Return the Unix seconds of version-1 IDs; NULL for any other value."""
     raw = v1_bytes(hex_text(F.col(quoted_name(name))))
@@ -148,42 +143,25 @@ def log_summary(df: DataFrame, columns: Columns) -> DataFrame:
     """Return the summary of a table's logs.
 
     Returns:
-        ``source`` (NULL for rows in no log) and ``n``. If times or content are compared: ``offset``, ``timestamp`` and
-        ``landed`` in microseconds and ``content``; else ``word``, ``mask``, ``first_time`` and ``last_time``.
+        ``source`` (NULL for rows in no log), ``rows``, ``first_time`` and ``last_time``. If times or content are
+        compared, one row per message: ``block``, ``offset``, ``timestamp`` and ``landed`` in microseconds, and the
+        number of ``contents``. Else one row per word: ``word`` and ``mask``.
     """
-    place = F.col("offset")
-    if not has_details(columns):
-        rows = df.select(*placed_columns(df, columns), time_column(df, columns).alias("time"))
-        words = rows.groupBy("source", word_of(place).alias("word"))
-        return words.agg(
-            F.count(F.lit(1)).alias("n"),
-            F.bit_or(bit_of(place)).alias("mask"),
-            F.min("time").alias("first_time"),
-            F.max("time").alias("last_time"),
-        )
-    rows = df.select(
-        *placed_columns(df, columns),
-        time_column(df, columns).alias("time"),
-        micros_column(df, columns.timestamp).alias("timestamp"),
-        micros_column(df, columns.landed).alias("landed"),
-        *content_columns(df, columns),
-    )
-    return _by_message(rows)
-
-
-def _by_message(rows: DataFrame) -> DataFrame:
-    """Return one row per source, offset and content."""
-    content = ["content"] if "content" in rows.columns else []
+    place, time = F.col("offset"), time_column(df, columns).alias("time")
+    common = [F.count(F.lit(1)).alias("rows"), F.min("time").alias("first_time"), F.max("time").alias("last_time")]
+    if not (columns.timestamp or columns.landed or columns.content):
+        words = df.select(*placed_columns(df, columns), time).groupBy("source", word_of(place).alias("word"))
+        return words.agg(F.bit_or(bit_of(place)).alias("mask"), *common)
+    times = {name: micros_column(df, getattr(columns, name)) for name in ("timestamp", "landed")}
+    content = content_columns(df, columns)
+    rows = df.select(*placed_columns(df, columns), time, *(one.alias(name) for name, one in times.items()), *content)
     # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
     # Rows in no log keep to the tasks that they came in.
     block = F.coalesce(F.shiftright("offset", BLOCK_SHIFT), -1 - F.spark_partition_id().cast("bigint"))
     blocks = rows.withColumn("block", block).repartition("source", "block")
-    return blocks.groupBy("source", "block", "offset", *content).agg(
-        F.count(F.lit(1)).alias("n"),
-        F.min("timestamp").alias("timestamp"),
-        F.min("landed").alias("landed"),
-        F.min("time").alias("first_time"),
-        F.max("time").alias("last_time"),
+    contents = F.count_distinct("content") if content else F.lit(1).cast("bigint")
+    return blocks.groupBy("source", "block", "offset").agg(
+        *common, contents.alias("contents"), *(F.min(name).alias(name) for name in times)
     )
 
 
@@ -275,7 +253,7 @@ def position_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
     if foreign is not None:
         words = words.join(foreign, ["node", "pid"], "left_anti")
     return words.groupBy(mac_text(F.col("node")).alias("source"), _place().alias("word")).agg(
-        F.sum("n").alias("n"),
+        F.sum("n").alias("rows"),
         F.bit_or("mask").alias("mask"),
         (F.min("seconds") * 1_000_000).alias("first_time"),
         (F.max("seconds") * 1_000_000).alias("last_time"),

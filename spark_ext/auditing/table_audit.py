@@ -8,13 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, BooleanType, DateType, IntegralType, NullType, StringType
+from pyspark.sql.types import BinaryType, IntegralType, StringType
 from pyspark.util import inheritable_thread_target
 
 from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
-from msgid.audit._columns import check_joined, checked_columns, named_by_error
+from msgid.audit._columns import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit._tables import facts_of_rows, rows_of
 from msgid.audit.definitions import COUNTED
@@ -25,7 +25,7 @@ from spark_ext._private import use_own_python
 from spark_ext._settings import settings
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans
-from spark_ext.auditing._values import Sizes, collected, keep, text_of_ids
+from spark_ext.auditing._values import Sizes, collected, keep, kind_of, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.summaries import (
     counter_words,
@@ -143,9 +143,7 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     df = df if inside is None else message_format(inside.format).audited_rows(df)
     columns = checked_columns(df.columns, named)
     for name in (*columns.source, *([] if columns.life is None else [columns.life])):
-        kind = df.schema[name].dataType
-        if not isinstance(kind, StringType | BinaryType | IntegralType | BooleanType | DateType | NullType):
-            raise named_by_error(name, kind.simpleString())
+        check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
     check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
@@ -193,9 +191,9 @@ def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Fac
     def of_logs() -> tuple[int, int, list[Facts]]:
         """Return the number of rows, of those in no log, and the facts of the logs."""
         placed = keep(log_summary(df, columns))
-        total = placed.agg(F.sum("n").alias("n"), F.sum(F.when(F.col("source").isNull(), F.col("n"))).alias("no"))
-        (held,) = total.collect()
-        return held["n"] or 0, held["no"] or 0, log_facts(placed, columns, rules, df, sizes)
+        n = F.col("rows")
+        (held,) = placed.agg(F.sum(n), F.sum(F.when(F.col("source").isNull(), n))).collect()
+        return held[0] or 0, held[1] or 0, log_facts(placed, columns, rules, df, sizes)
 
     # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
     parts: list[Facts] = []
