@@ -219,10 +219,10 @@ MUTATIONS = [
     ),
     *of(
         "audit",
-        ("missing numbers inside a block are not read", "spark_ext/auditing/summaries.py",
+        ("missing numbers inside a block are not read", "spark_ext/auditing/_reductions.py",
          'return F.col("high") - F.col("low") + 1 > F.col(count)', 'return F.col("high") < F.col("low")'),
-        ("positions of one process are words of another", "spark_ext/auditing/summaries.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
-        ("derived IDs are positions", "spark_ext/auditing/summaries.py",
+        ("positions of one process are words of another", "spark_ext/auditing/_reductions.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
+        ("derived IDs are positions", "spark_ext/auditing/_reductions.py",
          'words = _version_1(ids).where(_origin_is("position"))', 'words = _version_1(ids).where(_origin_is("derived"))'),
         tests=("tests/spark/auditing/test_audit.py",),
     ),

@@ -1,7 +1,7 @@
 # The public names of the package, by the modules that define them. `__init__.py` reads this file too.
 
 from spark_ext.auditing.comparison import compare as compare
-from spark_ext.auditing.digests import digest as digest
+from spark_ext.auditing.comparison import digest as digest
 from spark_ext.auditing.spark_report import AuditReport as AuditReport
 from spark_ext.auditing.table_audit import audit as audit
 from spark_ext.columns.expiry import is_expired as is_expired

@@ -1,7 +1,7 @@
 """Audits of DataFrames: the rules of `msgid.audit` on digests that Spark makes.
 
-`spark_ext.auditing.summaries` reduces rows to words: 32 offsets or sequence numbers are one row with a mask.
-`_reductions` counts IDs, reduces words to blocks, and passes both to the rules.
+`_reductions` reduces rows to words: 32 offsets or sequence numbers are one row with a mask. It counts IDs, reduces
+words to blocks, and passes both to the rules.
 """
 
 from msgid._validate import check_installed

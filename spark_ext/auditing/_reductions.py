@@ -7,6 +7,8 @@ not have to fit in a task.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,33 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
 from msgid import layout
 from msgid.audit._columns import sorted_places
 from msgid.audit._ids import Values, other_of, value_facts
 from msgid.audit._logs import NEVER, Blocks, Messages, blocks_of, facts_of_blocks, gaps_in
 from msgid.audit._runs import facts_of_spans, generators_of
-from msgid.audit._spans import Gaps, Spans, merged_spans, spans_of_words
-from msgid.audit.definitions import TABLE
+from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT, Gaps, Spans, merged_spans, spans_of_words
+from msgid.audit.definitions import AHEAD_S, COUNTED, TABLE, is_generator
 from msgid.audit.facts import NOTHING, Counted, Facts, merged, part_of
 from spark_ext._shipping import shipped
-from spark_ext.auditing._values import facts_in, keep, placed_columns
-from spark_ext.auditing.summaries import (
-    NULL,
-    OTHER,
-    WORD_BITS,
-    bit_of,
-    bits_in,
-    block_of,
-    highest,
-    id_key,
-    is_short,
-    lowest,
-    positions,
-    word_of,
-)  # fmt: skip
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.auditing._values import content_columns, facts_in, id_seconds, keep, placed_columns, time_column
+from spark_ext.columns._crc import look_up, octet, word
+from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
 from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column
 from spark_ext.columns.reading import id_origin
 
 if TYPE_CHECKING:
@@ -50,6 +41,65 @@ if TYPE_CHECKING:
     from msgid.audit._options import Rules
     from spark_ext.auditing._values import Sizes
 
+WORD_BITS: Final = 1 << WORD_SHIFT
+"""Words of 32 numbers: a number is the word ``number >> 5`` and a bit of its mask, which is a bigint below 2**32."""
+OTHER: Final = 8
+EMPTY: Final = 9
+NULL: Final = 10
+"""The parts of values that are not version-1 IDs; those of version-1 IDs are 0 to 7, the top bits of the last byte."""
+_BYTE: Final = [str(value) for value in range(256)]
+
+
+def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Facts:
+    """Return the facts of a large table.
+
+    Args:
+        df: The rows.
+        columns: Their columns.
+        rules: The rules of the audit.
+        sizes: The sizes of the driver and of a task.
+    """
+
+    def of_ids() -> tuple[int, list[Facts]]:
+        """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
+        ids = keep(with_fields(id_words(df, columns, rules.earliest)))
+        parts = id_facts(ids, df, columns, rules, sizes)
+        kinds = list(chain.from_iterable(part.kinds for part in parts))
+        origins = {origin for kind, origin, _ in kinds if kind == layout.KIND_V1}
+        foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
+        foreign = None if foreign is None or foreign.isEmpty() else foreign
+        if columns.parent is not None:
+            parts.append(part_of(orphans(df, columns, foreign)))
+        if origins & set(COUNTED) or foreign is not None:
+            parts += generator_facts(counter_words(ids, foreign), rules, sizes)
+        if columns.offset is None and "position" in origins:
+            parts += log_facts(position_words(ids, foreign), columns, rules, df, sizes)
+        return sum(n for _, _, n in kinds), parts
+
+    def of_logs() -> tuple[int, int, list[Facts]]:
+        """Return the number of rows, of those in no log, and the facts of the logs."""
+        placed = keep(log_summary(df, columns))
+        n = F.col("rows")
+        (held,) = placed.agg(F.sum(n), F.sum(F.when(F.col("source").isNull(), n))).collect()
+        return held[0] or 0, held[1] or 0, log_facts(placed, columns, rules, df, sizes)
+
+    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
+    parts: list[Facts] = []
+    rows = unplaced = 0
+    # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
+    with ThreadPoolExecutor(1) as pool:
+        target = inheritable_thread_target(df.sparkSession)(of_logs)
+        logs = None if columns.offset is None else pool.submit(target)
+        if columns.id is not None:
+            rows, parts = of_ids()
+    if logs is not None:
+        rows, unplaced, of_positions = logs.result()
+        parts += of_positions
+    untimed, unlanded = unread_times(df, columns)
+    own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
+    return merged([*parts, own], rules.max_gaps)
+
+
 # --- IDs ---
 
 
@@ -57,7 +107,7 @@ def id_facts(words: DataFrame, df: DataFrame, columns: Columns, rules: Rules, si
     """Return the kinds of the IDs of a table, and the findings about single IDs.
 
     Args:
-        words: The summary that `spark_ext.auditing.summaries.id_words` returned.
+        words: The summary that `id_words` returned.
         df: The rows, in which examples of duplicates are looked for.
         columns: The columns of the rows.
         rules: The rules of the audit.
@@ -194,7 +244,7 @@ def log_facts(summary: DataFrame, columns: Columns, rules: Rules, df: DataFrame,
     """Return the facts of logs.
 
     Args:
-        summary: The summary that `spark_ext.auditing.summaries.log_summary` returned.
+        summary: The summary that `log_summary` returned.
         columns: The columns of the rows.
         rules: The rules of the audit.
         df: The rows, in which examples are looked for.
@@ -328,3 +378,215 @@ def _first_repeated(df: DataFrame, columns: Columns, words: DataFrame) -> DataFr
         by_offset = positions(df, columns.id)
     held = by_offset.join(F.broadcast(words), ["source", "word"], "left_semi").groupBy("source", "offset").count()
     return held.where("count > 1").groupBy("source").agg(F.min("offset").alias("first"))
+
+
+# --- Rows reduced to words ---
+
+
+def id_key(name: str) -> tuple[Column, Column, Column]:
+    """Return the key, the part and the bit of the IDs of a column; equal if and only if the IDs are.
+
+    The key of a version-1 ID is its first 16 bytes. The last byte is the part (3 bits) and the bit (5 bits).
+    """
+    value = F.col(quoted_name(name))
+    raw = v1_bytes(hex_text(value))
+    is_v1 = raw.isNotNull()
+    last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
+    same = identity(value)
+    other = F.when(same.isNotNull(), F.lit(OTHER)).when(value.isNotNull(), F.lit(EMPTY)).otherwise(F.lit(NULL))
+    key = F.when(is_v1, F.substring(raw, 1, layout.BODY_LENGTH)).otherwise(same.cast("binary"))
+    part = F.when(is_v1, F.shiftright(last, 5)).otherwise(other)
+    bit = F.when(is_v1, last.bitwiseAND(WORD_BITS - 1)).otherwise(F.lit(0))
+    return key, part.cast("tinyint"), bit.cast("tinyint")
+
+
+def id_words(df: DataFrame, columns: Columns, not_before: int | None) -> DataFrame:
+    """Return the summary of a table's IDs: one row per 32 version-1 IDs, and one per other value.
+
+    Returns:
+        ``key`` and ``part``. ``n`` counts rows, ``mask`` has the bits, ``near`` is the earliest landing or time in
+        microseconds. ``duplicates``, ``conflicts`` and ``future`` count rows, contents and IDs, and ``future_bit`` is
+        the first bit. So are ``duplicates_bit`` and ``conflicts_bit`` if contents are compared.
+    """
+    assert columns.id is not None
+    key, part, bit = id_key(columns.id)
+    landed, near = micros_column(df, columns.landed), micros_column(df, columns.landed or columns.timestamp)
+    seconds, no = id_seconds(columns.id), F.lit(False)
+    early = no if not_before is None else F.coalesce(seconds < not_before, no)
+    future = (early | F.coalesce((seconds - AHEAD_S) * 1_000_000 > landed, no)).cast("bigint")
+    rows = df.select(
+        key.alias("key"), part.alias("part"), bit.alias("bit"), *content_columns(df, columns), near.alias("near"),
+        future.alias("future"),
+    )  # fmt: skip
+    n, contents, bit, mask = (F.col(name) for name in ("n", "contents", "bit", "mask"))
+    own, numbers, firsts = [], [F.count(F.lit(1)).alias("n")], {}
+    if columns.landed or columns.timestamp:
+        own.append(F.min("near").alias("near"))
+    if columns.landed or not_before is not None:
+        own.append(F.sum("future").alias("future"))
+        firsts["future"] = F.col("future") > 0
+    if columns.content:
+        each = rows.groupBy("key", "part", "bit")
+        rows = each.agg(*numbers, F.count_distinct("content").alias("contents"), *own)
+        numbers = [F.sum("n").alias("n"), F.sum("contents").alias("contents")]
+        firsts |= {"duplicates": n > contents, "conflicts": contents > 1}
+    words = rows.groupBy("key", "part").agg(
+        *numbers, F.bit_or(bit_of(bit.cast("bigint"))).alias("mask"), *own,
+        *(F.min(F.when(is_one, bit)).alias(f"{name}_bit") for name, is_one in firsts.items()),
+    )  # fmt: skip
+    bits = bits_in(mask)
+    contents = contents if columns.content else bits
+    added = {"near": None, "future": 0, "future_bit": None, "duplicates_bit": None, "conflicts_bit": None}
+    missing = {name: F.lit(value).cast("bigint") for name, value in added.items() if name not in words.columns}
+    return words.withColumns({"duplicates": n - contents, "conflicts": contents - bits, **missing})
+
+
+def unread_times(df: DataFrame, columns: Columns) -> tuple[int, int]:
+    """Return the numbers of rows without a valid timestamp and landing time; 0 without such columns."""
+    names = (columns.timestamp, columns.landed)
+    if not any(names):
+        return 0, 0
+    lacking = [F.count_if(F.lit(name is not None) & micros_column(df, name).isNull()) for name in names]
+    (row,) = df.agg(*lacking).collect()
+    return row[0], row[1]
+
+
+def log_summary(df: DataFrame, columns: Columns) -> DataFrame:
+    """Return the summary of a table's logs.
+
+    Returns:
+        ``source`` (NULL for rows in no log), ``rows``, ``first_time`` and ``last_time``. If times or content are
+        compared, one row per message: ``block``, ``offset``, ``timestamp`` and ``landed`` in microseconds, and the
+        number of ``contents``. Else one row per word: ``word`` and ``mask``.
+    """
+    place, time = F.col("offset"), time_column(df, columns).alias("time")
+    common = [F.count(F.lit(1)).alias("rows"), F.min("time").alias("first_time"), F.max("time").alias("last_time")]
+    if not (columns.timestamp or columns.landed or columns.content):
+        words = df.select(*placed_columns(df, columns), time).groupBy("source", word_of(place).alias("word"))
+        return words.agg(F.bit_or(bit_of(place)).alias("mask"), *common)
+    times = {name: micros_column(df, getattr(columns, name)) for name in ("timestamp", "landed")}
+    content = content_columns(df, columns)
+    rows = df.select(*placed_columns(df, columns), time, *(one.alias(name) for name, one in times.items()), *content)
+    # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
+    # Rows in no log keep to the tasks that they came in.
+    block = F.coalesce(F.shiftright("offset", BLOCK_SHIFT), -1 - F.spark_partition_id().cast("bigint"))
+    blocks = rows.withColumn("block", block).repartition("source", "block")
+    contents = F.count_distinct("content") if content else F.lit(1).cast("bigint")
+    return blocks.groupBy("source", "block", "offset").agg(
+        *common, contents.alias("contents"), *(F.min(name).alias(name) for name in times)
+    )
+
+
+# --- Words of 32 numbers ---
+
+
+def word_of(number: Column) -> Column:
+    """Return the word of a number."""
+    return F.shiftright(number, WORD_SHIFT)
+
+
+def block_of(word: Column) -> Column:
+    """Return the block of a word."""
+    return F.shiftright(word, BLOCK_SHIFT - WORD_SHIFT)
+
+
+def is_short(count: str) -> Column:
+    """Return whether the numbers from ``low`` to ``high`` are more than the column ``count`` says."""
+    return F.col("high") - F.col("low") + 1 > F.col(count)
+
+
+def bit_of(number: Column) -> Column:
+    """Return the mask of one number: a single bit."""
+    place = number.bitwiseAND(WORD_BITS - 1).cast("int")
+    return F.call_function("shiftleft", F.lit(1).cast("bigint"), place)
+
+
+def bits_in(mask: Column) -> Column:
+    """Return how many numbers a mask has."""
+    return F.bit_count(mask).cast("bigint")
+
+
+def lowest(word: Column, mask: Column) -> Column:
+    """Return the lowest number of a word."""
+    return word * WORD_BITS + F.bit_count(mask.bitwiseAND(-mask) - 1)
+
+
+def highest(word: Column, mask: Column) -> Column:
+    """Return the highest number of a word."""
+    return word * WORD_BITS + F.length(F.bin(mask)) - 1
+
+
+# --- The words of version-1 IDs: those that carry a counter, and those that are positions in a log ---
+
+
+def with_fields(ids: DataFrame) -> DataFrame:
+    """Add the fields of version-1 words: node, pid, seconds since 1970 and the word of the sequence; else NULL."""
+    raw = F.when(F.col("part") < OTHER, F.col("key"))
+    high, low = word(F.substring(raw, 2, 4)), word(F.substring(raw, 6, 4))
+    sequence = word(F.substring(raw, 13, 4)).bitwiseAND(0xFFFFFF)
+    node = F.call_function("shiftleft", high, F.lit(16)).bitwiseOR(F.shiftright(low, 16))
+    fields = {
+        "node": node,
+        "pid": low.bitwiseAND(layout.PID_MAX),
+        "seconds": word(F.substring(raw, 10, 4)) + layout.EPOCH_UNIX,
+        "word": sequence * OTHER + F.col("part"),
+    }
+    return ids.withColumns(fields)
+
+
+def _version_1(ids: DataFrame) -> DataFrame:
+    return ids.where(F.col("part") < OTHER).select("node", "pid", "seconds", "word", "mask", "n")
+
+
+def _origin_is(*origins: str) -> Column:
+    first = F.shiftright("node", 40).bitwiseAND(0b1111)
+    return first.isin([bits for bits in range(16) if layout.origin_of(bits << 40) in origins])
+
+
+def foreign_generators(ids: DataFrame) -> DataFrame:
+    """Return ``node`` and ``pid`` of the generators whose random node declares the origin of a function."""
+    numbers = _version_1(ids).where(_origin_is("derived", "position")).groupBy("node", "pid")
+    ends = (lowest(F.col("word"), F.col("mask")), highest(F.col("word"), F.col("mask")))
+    found = numbers.agg(F.min(ends[0]).alias("lowest"), F.max(ends[1]).alias("highest"))
+    is_one = is_generator(_origin_is("derived"), F.col("pid"), F.col("lowest"), F.col("highest"))
+    return found.where(is_one).select("node", "pid")
+
+
+def counter_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
+    """Return the words of the IDs that carry a counter, and of those of foreign generators."""
+    words = _version_1(ids)
+    counted = words.where(_origin_is(*COUNTED))
+    return counted if foreign is None else counted.unionByName(words.join(foreign, ["node", "pid"], "left_semi"))
+
+
+def position_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
+    """Return the words of the logs that IDs of the origin ``position`` name, as a summary of logs."""
+    words = _version_1(ids).where(_origin_is("position"))
+    if foreign is not None:
+        words = words.join(foreign, ["node", "pid"], "left_anti")
+    return words.groupBy(mac_text(F.col("node")).alias("source"), _place().alias("word")).agg(
+        F.sum("n").alias("rows"),
+        F.bit_or("mask").alias("mask"),
+        (F.min("seconds") * 1_000_000).alias("first_time"),
+        (F.max("seconds") * 1_000_000).alias("last_time"),
+    )
+
+
+def positions(df: DataFrame, id: str) -> DataFrame:
+    """Return ``source``, ``word`` and ``offset`` of the rows whose ID in a column is a position."""
+    key, part, bit = id_key(id)
+    rows = with_fields(df.select(key.alias("key"), part.alias("part"), bit.cast("bigint").alias("bit")))
+    rows = rows.where((F.col("part") < OTHER) & _origin_is("position"))
+    rows = rows.select(mac_text(F.col("node")).alias("source"), _place().alias("word"), "bit")
+    return rows.select("source", "word", (F.col("word") * WORD_BITS + F.col("bit")).alias("offset"))
+
+
+def _place() -> Column:
+    """Return the word of the offset of a position, which is the pid and the sequence: 48 bits."""
+    return F.call_function("shiftleft", F.col("pid"), F.lit(32 - 5)).bitwiseOR(F.col("word"))
+
+
+def mac_text(node: Column) -> Column:
+    """Return a node written as a MAC address."""
+    digits = F.lower(F.substring(F.hex(node.bitwiseOR(1 << 48)), 2, 12))
+    return F.concat_ws(":", *(F.substring(digits, place, 2) for place in range(1, 13, 2)))

@@ -19,7 +19,8 @@ from msgid.audit.definitions import PRINTABLE
 from msgid.audit.facts import merged
 from spark_ext._private import is_classic
 from spark_ext._shipping import shipped
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._crc import word
+from spark_ext.columns._expressions import hex_text, integer_column, quoted_name, type_of, v1_bytes
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
@@ -94,6 +95,19 @@ def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:
     log, offset = source_column(df, columns), offset_column(df, str(columns.offset))
     placed = log.isNotNull() & offset.isNotNull()
     return F.when(placed, log).alias("source"), F.when(placed, offset).alias("offset")
+
+
+def id_seconds(name: str) -> Column:
+    """Return the Unix seconds of version-1 IDs; NULL for any other value."""
+    raw = v1_bytes(hex_text(F.col(quoted_name(name))))
+    return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
+
+
+def time_column(df: DataFrame, columns: Columns) -> Column:
+    """Return the own time of each row in microseconds, or else that of its ID."""
+    if columns.timestamp is None and columns.id is not None:
+        return id_seconds(columns.id) * 1_000_000
+    return micros_column(df, columns.timestamp)
 
 
 def content_columns(df: DataFrame, columns: Columns) -> list[Column]:

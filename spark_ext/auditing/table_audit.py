@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegralType, StringType
-from pyspark.util import inheritable_thread_target
 
-from msgid import layout
 from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
 from msgid.audit._columns import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit._tables import facts_of_rows, rows_of
-from msgid.audit.definitions import COUNTED
-from msgid.audit.facts import NOTHING, Facts, merged, part_of
+from msgid.audit.facts import Facts
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._settings import settings
 from spark_ext._shipping import check_workers
-from spark_ext.auditing._reductions import generator_facts, id_facts, log_facts, orphans
-from spark_ext.auditing._values import Sizes, collected, keep, kind_of, text_of_ids
+from spark_ext.auditing._reductions import facts_of
+from spark_ext.auditing._values import Sizes, collected, kind_of, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.auditing.summaries import (
-    counter_words,
-    foreign_generators,
-    id_summary,
-    id_words,
-    log_summary,
-    position_words,
-    unread_times,
-    with_fields,
-)  # fmt: skip
 from spark_ext.columns._expressions import has_slash, quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
 
@@ -47,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._options import AuditOptions
     from msgid.audit.facts import Facts
 
 
@@ -160,53 +145,3 @@ def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
     if columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), IntegralType):
         last = max((log.last_time.timestamp() for log in facts.logs if log.last_time is not None), default=0)
         check_unit("`timestamp`", int(last * 1_000), 1_000)
-
-
-def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Facts:
-    """Return the facts of a large table.
-
-    Args:
-        df: The rows.
-        columns: Their columns.
-        rules: The rules of the audit.
-        sizes: The sizes of the driver and of a task.
-    """
-
-    def of_ids() -> tuple[int, list[Facts]]:
-        """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
-        ids = keep(with_fields(id_words(id_summary(df, columns, rules.earliest))))
-        parts = id_facts(ids, df, columns, rules, sizes)
-        kinds = list(chain.from_iterable(part.kinds for part in parts))
-        origins = {origin for kind, origin, _ in kinds if kind == layout.KIND_V1}
-        foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
-        foreign = None if foreign is None or foreign.isEmpty() else foreign
-        if columns.parent is not None:
-            parts.append(part_of(orphans(df, columns, foreign)))
-        if origins & set(COUNTED) or foreign is not None:
-            parts += generator_facts(counter_words(ids, foreign), rules, sizes)
-        if columns.offset is None and "position" in origins:
-            parts += log_facts(position_words(ids, foreign), columns, rules, df, sizes)
-        return sum(n for _, _, n in kinds), parts
-
-    def of_logs() -> tuple[int, int, list[Facts]]:
-        """Return the number of rows, of those in no log, and the facts of the logs."""
-        placed = keep(log_summary(df, columns))
-        n = F.col("rows")
-        (held,) = placed.agg(F.sum(n), F.sum(F.when(F.col("source").isNull(), n))).collect()
-        return held[0] or 0, held[1] or 0, log_facts(placed, columns, rules, df, sizes)
-
-    # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
-    parts: list[Facts] = []
-    rows = unplaced = 0
-    # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
-    with ThreadPoolExecutor(1) as pool:
-        target = inheritable_thread_target(df.sparkSession)(of_logs)
-        logs = None if columns.offset is None else pool.submit(target)
-        if columns.id is not None:
-            rows, parts = of_ids()
-    if logs is not None:
-        rows, unplaced, of_positions = logs.result()
-        parts += of_positions
-    untimed, unlanded = unread_times(df, columns)
-    own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
-    return merged([*parts, own], rules.max_gaps)

@@ -9,9 +9,8 @@ from pyspark.sql import functions as F
 import spark_ext as ids
 from msgid._known_tables import Columns
 from msgid.retention import RetentionPolicy
-from spark_ext.auditing._reductions import _blocks_of_words
+from spark_ext.auditing._reductions import _blocks_of_words, id_words, log_summary
 from spark_ext.auditing.comparison import _differing, _messages
-from spark_ext.auditing.summaries import id_summary, id_words, log_summary
 
 pytestmark = pytest.mark.spark
 
@@ -41,8 +40,8 @@ OPERATIONS = {
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, source="source", offset="offset", timestamp="timestamp"), 1, 0, False),
     "compare": (lambda df: _differing(*sides(df), ["source", "offset"]), 1, 1, False),
-    "audit of IDs": (lambda df: id_words(id_summary(df, PLACED, None)), 1, 0, False),
-    "audit of IDs and contents": (lambda df: id_words(id_summary(df, DETAILED, None)), 3, 0, False),
+    "audit of IDs": (lambda df: id_words(df, PLACED, None), 1, 0, False),
+    "audit of IDs and contents": (lambda df: id_words(df, DETAILED, None), 3, 0, False),
     "audit of offsets": (lambda df: _blocks_of_words(log_summary(df, PLACED)), 2, 0, False),
     "audit of offsets and times": (lambda df: log_summary(df, DETAILED), 1, 0, False),
 }
