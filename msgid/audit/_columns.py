@@ -246,23 +246,25 @@ def sorted_places(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]
     return np.append(np.argsort(order), -1).astype(np.int64)[codes], [values[one] for one in order]
 
 
-def sources(
-    columns: list[pa.ChunkedArray], life: pa.ChunkedArray | None, count: int, prefix: str
-) -> tuple[NDArray[np.int64], list[str]]:
+def sources(table: pa.Table, columns: Columns) -> tuple[NDArray[np.int64], list[str]]:
     """Return for each row the place of its log in a sorted list of the logs' names; -1 if a part is NULL.
 
     Each life of a log is a log of its own; rows whose life is NULL have the name of the log alone.
     """
-    if not columns and life is None:
-        return np.zeros(count, np.int64), [LOG]
-    text = pa.large_string()
+    names = [*columns.source, *([] if columns.life is None else [columns.life])]
+    if not names:
+        return np.zeros(table.num_rows, np.int64), [LOG]
+    text, values = pa.large_string(), {name: plain_column(table[name]) for name in names}
+    for name, column in values.items():
+        check_named_by(name, kind_of(column.type), column.type)
     slash, none, at = (pa.scalar(one, text) for one in ("/", "", "@"))
-    parts = [_texts(column) for column in columns] or [pa.chunked_array([pa.repeat(pa.scalar(LOG, text), count)])]
-    name = pc.binary_join_element_wise(pa.scalar(prefix, text), pc.binary_join_element_wise(*parts, slash), none)
-    if life is not None:
-        suffix = pc.fill_null(pc.binary_join_element_wise(at, _texts(life), none), "")
-        name = pc.binary_join_element_wise(name, suffix, none)
-    return sorted_places(name)
+    log = pa.chunked_array([pa.repeat(pa.scalar(LOG, text), table.num_rows)])
+    parts = [_texts(values[name]) for name in columns.source] or [log]
+    log = pc.binary_join_element_wise(pa.scalar(columns.prefix, text), pc.binary_join_element_wise(*parts, slash), none)
+    if columns.life is not None:
+        suffix = pc.fill_null(pc.binary_join_element_wise(at, _texts(values[columns.life]), none), "")
+        log = pc.binary_join_element_wise(log, suffix, none)
+    return sorted_places(log)
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -14,15 +14,8 @@ import pyarrow.compute as pc
 
 from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
-from msgid.audit._columns import content_codes, kind_of, plain_column
-from msgid.audit._digest_tables import (
-    SIZE,
-    differing_blocks,
-    last_time,
-    loaded,
-    rows_in_blocks,
-    unplaced,
-)
+from msgid.audit._columns import content_codes, kind_of, plain_column, sorted_places
+from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
 from msgid.audit._logs import NEVER, moment
 from msgid.audit._options import columns_in
 from msgid.audit._sides import Side, names_in_sent, read_side, side_of
@@ -135,8 +128,7 @@ def compare(
     there = side_of("sent", given, names_in_sent(given.table.column_names, named, sent_columns))
     listed = [side for side in (given, held) if side.is_listed]
     if all(side.table.num_rows for side in listed):  # an empty list fits any table
-        of_sent, of_table = with_one_prefix(there.columns, here.columns, bool(listed))
-        there, here = there._replace(columns=of_sent), here._replace(columns=of_table)
+        there, here = with_one_prefix(there, here, bool(listed))
     return report_of_sides(there, here, most)
 
 
@@ -215,8 +207,8 @@ def is_by_position(sent: Columns, table: Columns) -> bool:
     return False
 
 
-def with_one_prefix(sent: Columns, table: Columns, is_listed: bool = False) -> tuple[Columns, Columns]:
-    """Return the columns of two sides; a prefix of logs on one side is that of both.
+def with_one_prefix(sent: Side, table: Side, is_listed: bool = False) -> tuple[Side, Side]:
+    """Return two sides; a prefix of logs on one side is that of both.
 
     It is not if the sides name their logs by other numbers of columns: one column has the whole name. Listed positions
     do not have columns, and take the prefix.
@@ -224,16 +216,18 @@ def with_one_prefix(sent: Columns, table: Columns, is_listed: bool = False) -> t
     Raises:
         ValueError: if one side alone names its logs.
     """
-    if sent.offset is None or table.offset is None:
+    one, other = sent.columns, table.columns
+    if one.offset is None or other.offset is None:
         return sent, table
-    if bool(sent.source) != bool(table.source):
+    if bool(one.source) != bool(other.source):
         raise ValueError(
             "cannot compare sent with the table: both must name their logs, or neither, got the columns "
-            f"{list(sent.source)} and {list(table.source)}: pass `source` and `offset`, and `sent_columns` if sent has "
+            f"{list(one.source)} and {list(other.source)}: pass `source` and `offset`, and `sent_columns` if sent has "
             "other names"
         )
-    if is_listed or len(sent.source) == len(table.source):
-        return sent._replace(prefix=sent.prefix or table.prefix), table._replace(prefix=table.prefix or sent.prefix)
+    if is_listed or len(one.source) == len(other.source):
+        sent = sent._replace(columns=one._replace(prefix=one.prefix or other.prefix))
+        table = table._replace(columns=other._replace(prefix=other.prefix or one.prefix))
     return sent, table
 
 
@@ -254,7 +248,10 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     codes = codes_of_contents(pa.chunked_array([id]))
     log, offset, names, message, valid = 0 * codes, 0 * codes, [TABLE], codes, codes >= 0
     if by_position:
-        offset, log, names, valid = _joint_places(sides)
+        places = (places_of(*pair) for pair in zip((sent, table), sides, strict=True))
+        source, offsets = (pa.chunked_array(parts) for parts in zip(*places, strict=True))
+        log, names = sorted_places(source)
+        offset, valid = pc.fill_null(offsets, 0).to_numpy(), log >= 0
         message = numbered(log, offset)
         if all(one.ids is not None for one in sides):
             contents = codes if contents is None else numbered(codes, contents)
@@ -306,18 +303,6 @@ def _counts(times: NDArray[np.int64], known: NDArray[np.bool_], lacks: NDArray[n
     last = int(times[known].max()) if known.any() else None
     first = int(times[lacks & known].min()) if (lacks & known).any() else None
     return SideCounts(len(times), last, int(lacks.sum()), first, int((lacks & ~known).sum()))
-
-
-def _joint_places(
-    rows: list[Rows],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str], NDArray[np.bool_]]:
-    """Return the offsets, the places of the logs' names, these names, and which rows of both sides have a position."""
-    places = [one.places for one in rows if one.places is not None]
-    names = sorted({name for one in places for name in one.names})
-    at = {name: place for place, name in enumerate(names)}
-    logs = [np.append([at[name] for name in one.names], 0).astype(np.int64)[one.log] for one in places]
-    valid = np.concatenate([one.valid & (one.log >= 0) for one in places])
-    return np.concatenate([one.offset for one in places]), np.concatenate(logs), names, valid
 
 
 def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:

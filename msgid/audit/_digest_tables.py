@@ -48,8 +48,6 @@ HALF: Final = 0xFFFFFFFF
 _SAME: Final = "pass the same columns; content='' leaves the content out"
 _STEP: Final = 1 << 20
 """The number of rows that are read at once."""
-MOST_RANGES: Final = 200
-"""The most ranges of blocks, or logs, that are conditions for the files."""
 _HASHED: Final = 1 << 16
 """The number of rows that are Python's values at one time."""
 
@@ -105,11 +103,7 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
     >>> merge_digests(parts) == digest(pa.table({"offset": range(4)}), offset="offset")
     True
     """
-    joined = pa.concat_tables([_schema().empty_table(), *map(digest_of_table, digests)])
-    forms = joined["form"].unique().to_pylist()
-    if len(forms) > 1:
-        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, sorted(forms)))}: {_SAME}")
-    blocks = with_blocks(joined).group_by(["source", "form", "block"]).aggregate([*_JOINED.items()])
+    blocks = _joined(digests).group_by(["source", "form", "block"]).aggregate([*_JOINED.items()])
     blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")]).combine_chunks()
     made = pa.table({name: blocks[f"{name}_{_JOINED[name]}" if name in _JOINED else name] for name in COLUMNS})
     made = made.cast(_schema())
@@ -136,18 +130,21 @@ def digest_of_table(table: pa.Table) -> pa.Table:
     return table.select(COLUMNS).cast(_schema())
 
 
-def with_blocks(digest: pa.Table) -> pa.Table:
-    """Add the number of the block of each row of a digest; NULL for rows without a log or an offset."""
-    return digest.append_column("block", _block_of(digest["low"]))
+def _joined(digests: Iterable[pa.Table]) -> pa.Table:
+    """Return the rows of digests with the number of their block, which is NULL for rows without a log or an offset.
+
+    Raises:
+        ValueError: if a table is not a digest, or the forms differ.
+    """
+    joined = pa.concat_tables([_schema().empty_table(), *map(digest_of_table, digests)])
+    forms = joined["form"].unique().to_pylist()
+    if len(forms) > 1:
+        raise ValueError(f"digests must have one form, got {' and '.join(map(quote, sorted(forms)))}: {_SAME}")
+    return joined.append_column("block", _block_of(joined["low"]))
 
 
 def _block_of(offset: Any) -> Any:
     return pc.bit_wise_and(offset, -SIZE)
-
-
-def form_of_digest(digest: pa.Table) -> str:
-    """Return the form of a digest; an empty text without rows."""
-    return digest["form"][0].as_py() if digest.num_rows else ""
 
 
 def last_time(digest: pa.Table) -> int | None:
@@ -202,7 +199,7 @@ def _digest_of(side: Side) -> pa.Table:
     for name, column in zip(columns.content, contents, strict=True):
         check_content(name, kind_of(column.type), column.type)
     rows = rows_of(side.table, columns._replace(content=()))
-    source, offset = _places(side, rows)
+    source, offset = places_of(side, rows)
     moments, known = rows.times
     time = pa.array(moments, mask=~known)
     hashed = _hashes(rows, contents)
@@ -212,13 +209,13 @@ def _digest_of(side: Side) -> pa.Table:
     return pa.table(dict(zip(COLUMNS, (source, form, ones, offset, offset, time, time, *halves), strict=True)))
 
 
-def _places(side: Side, rows: Rows) -> tuple[pa.Array, pa.Array]:
+def places_of(side: Side, rows: Rows) -> tuple[pa.Array, pa.Array]:
     """Return the name of the log and the offset of each row; NULL for a row that does not have both."""
     offset_of(side.columns)
     assert rows.places is not None
     log, names, offset, valid = rows.places
     unplaced = ~valid | (log < 0)
-    source = pa.array(names, pa.string()).take(pa.array(np.maximum(log, 0), mask=unplaced))
+    source = pa.array(names, pa.large_string()).take(pa.array(np.maximum(log, 0), mask=unplaced))
     return source, pa.array(offset, mask=unplaced)
 
 
@@ -258,24 +255,16 @@ def loaded(value: Any) -> pa.Table:
 
 def differing_blocks(sent: pa.Table, landed: pa.Table) -> pa.Table:
     """Return the blocks in which two digests differ: ``source``, ``block``, and the rows ``sent`` and ``landed``."""
-    forms = [form_of_digest(one) for one in (sent, landed)]
-    if all(forms) and forms[0] != forms[1]:
-        raise ValueError(f"digests must have one form, got {quote(forms[0])} and {quote(forms[1])}: {_SAME}")
-    compared = ["rows", "lower", "upper"]
-    sides = [
-        with_blocks(one).set_column(0, "source", one["source"].cast(pa.string())).select(["source", "block", *compared])
-        for one in (sent, landed)
-    ]
-    # A join leaves out rows without a place: they are not messages of a block, so they are counted alone.
-    sides = [side.drop_null() for side in sides]
-    both = sides[0].join(sides[1], ["source", "block"], join_type="full outer", right_suffix=" landed")
-    values = [(pc.fill_null(both[name], -1), pc.fill_null(both[f"{name} landed"], -1)) for name in compared]
-    differs = [pc.not_equal(*pair) for pair in values]
-    chosen = both.filter(pc.or_(pc.or_(*differs[:2]), differs[2])).sort_by(
-        [("source", "ascending"), ("block", "ascending")]
-    )
-    rows = {name: pc.fill_null(chosen[of], 0) for name, of in (("sent", "rows"), ("landed", "rows landed"))}
-    return pa.table({"source": chosen["source"], "block": chosen["block"], **rows})
+    both, is_sent = _joined([sent, landed]), pa.array(np.repeat([True, False], [sent.num_rows, landed.num_rows]))
+    keys = {"source": both["source"].cast(pa.large_string()), "block": both["block"]}
+    rows = {"sent": pc.if_else(is_sent, both["rows"], 0), "landed": pc.if_else(is_sent, 0, both["rows"])}
+    more = {name: pc.multiply(both[name], pc.if_else(is_sent, 1, -1)) for name in ("rows", "lower", "upper")}
+    # Rows without a place are not messages of a block, so they are counted alone.
+    blocks = pa.table({**keys, **rows, **more}).filter(pc.is_valid(both["source"])).group_by([*keys])
+    sums = blocks.aggregate([(name, "sum") for name in (*rows, *more)])
+    differs = reduce(pc.or_, (pc.not_equal(sums[f"{name}_sum"], 0) for name in more))
+    chosen = sums.filter(differs).sort_by([(key, "ascending") for key in keys])
+    return chosen.select([*keys, "sent_sum", "landed_sum"]).rename_columns([*keys, *rows])
 
 
 def _pieces(table: Any) -> Iterator[Read]:
@@ -306,25 +295,26 @@ def rows_in_blocks(which: str, value: Any, named: Callable[[Sequence[str]], dict
         empty = Read(dataset.schema.empty_table(), is_listed=False)
         name, condition = offset_of(side_of(which, empty, named(dataset.schema.names)).columns), None
         if pa.types.is_integer(dataset.schema.field(name).type):
-            offset, ranges = pc.field(name), ranges_of(np.unique(blocks["block"].to_numpy()), MOST_RANGES)
-            condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges))
+            offset = pc.field(name)
+            condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges_of(blocks["block"])))
         read = Read(dataset.to_table(filter=condition), is_listed=False)
     side = side_of(which, read, named(read.table.column_names))
-    source, offset = _places(side, rows_of(side.table, side.columns._replace(content=())))
+    source, offset = places_of(side, rows_of(side.table, side.columns._replace(content=())))
     places = pa.table({"source": source, "block": _block_of(offset), "row": pa.array(range(len(offset)), pa.int64())})
     found = places.join(blocks.select(["source", "block"]), ["source", "block"], join_type="left semi")
     return side._replace(table=side.table.take(found["row"].sort()))
 
 
-def ranges_of(blocks: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+def ranges_of(blocks: pa.ChunkedArray, most: int = 200) -> list[tuple[int, int]]:
     """Return ranges of offsets that have some blocks, with the largest gaps between them; neighbors are one range.
 
     Args:
-        blocks: The numbers of the blocks, sorted, at least one.
+        blocks: The numbers of the blocks, at least one.
         most: Number of ranges. Arrow takes time with the square of it, and crashes at 20,000.
     """
-    step = np.diff(blocks)
+    numbers = np.unique(blocks.to_numpy())
+    step = np.diff(numbers)
     ends = np.flatnonzero(step > SIZE)
     ends = np.sort(ends[np.argsort(-step[ends], kind="stable")[: most - 1]])
-    first, last = blocks[np.append(0, ends + 1)], blocks[np.append(ends, len(blocks) - 1)] + (SIZE - 1)
+    first, last = numbers[np.append(0, ends + 1)], numbers[np.append(ends, len(numbers) - 1)] + (SIZE - 1)
     return list(zip(first.tolist(), last.tolist(), strict=True))

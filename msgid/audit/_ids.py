@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,19 +14,7 @@ from msgid import layout
 from msgid.audit._columns import factorized, is_text
 from msgid.audit._logs import NEVER
 from msgid.audit._spans import grouped
-from msgid.audit.definitions import (
-    AHEAD_S,
-    COUNTED,
-    LONGEST_MONTH_MS,
-    MALFORMED,
-    MALFORMED_KIND,
-    MAY_BE_UUID,
-    NULL_KIND,
-    PRINTABLE,
-    TABLE,
-    UUID,
-    is_generator,
-)
+from msgid.audit.definitions import AHEAD_S, COUNTED, MALFORMED_KIND, MAY_BE_UUID, NULL_KIND, TABLE, is_generator
 from msgid.audit.facts import Counted, Facts, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
@@ -38,8 +25,11 @@ if TYPE_CHECKING:
 
     from msgid.ids.bulk import IdColumns
 
-_EMPTY, _LENGTH, _HEX, _VERSION = MALFORMED
-_PRINTABLE: Final = re.compile(PRINTABLE)
+_EMPTY, _LENGTH, _HEX, _VERSION = "empty", "wrong length", "not hex digits alone", "unknown version"
+"""The reasons why a value is not an ID."""
+_UUID: Final = "uuid"
+"""The kind of an ID that is the text of a UUID."""
+_LONGEST_MONTH_MS: Final = 31 * 86_400_000
 
 
 class Other(NamedTuple):
@@ -167,7 +157,7 @@ class Ids:
 def text_of(value: bytes) -> str:
     """Return the bytes of an ID as text: printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
     text = value.decode("ascii", "replace")
-    return text if not text or _PRINTABLE.fullmatch(text) else identity(value)
+    return text if text.isascii() and text.isprintable() else identity(value)
 
 
 def other_of(value: str | None) -> Other:
@@ -177,7 +167,7 @@ def other_of(value: str | None) -> Other:
     if len(value) == 0:
         return Other(None, MALFORMED_KIND, _EMPTY, None)
     if is_uuid(value):
-        return Other(identity(value), UUID, None, None)
+        return Other(identity(value), _UUID, None, None)
     try:
         raw = id_bytes(value)
     except InvalidMessageId as error:
@@ -304,7 +294,7 @@ def _wrapped(values: Values) -> NDArray[np.bool_]:
         is_part = moment < month_of(moments + day, back - 1)
         made = np.where(is_part & (moment <= moments + day), moment, made)
     before = (made < month_of(moments)) & (made < moments - day)
-    is_too_long = elapsed >= LONGEST_MONTH_MS
+    is_too_long = elapsed >= _LONGEST_MONTH_MS
     wrapped: NDArray[np.bool_] = (elapsed >= 0) & ((known & before) | is_too_long)
     return wrapped
 

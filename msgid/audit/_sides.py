@@ -31,9 +31,9 @@ class Read(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The rows of a side and their columns."""
+    """The rows of a side, which are an Arrow table or a DataFrame of Spark, and their columns."""
 
-    table: pa.Table
+    table: Any
     columns: Columns
 
 

@@ -12,16 +12,7 @@ import pyarrow as pa
 
 from msgid import layout
 from msgid._validate import quote
-from msgid.audit._columns import (
-    audited,
-    check_named_by,
-    content_codes,
-    kind_of,
-    micros,
-    offsets,
-    plain_column,
-    sources,
-)
+from msgid.audit._columns import audited, content_codes, micros, offsets, plain_column, sources
 from msgid.audit._ids import Ids, id_facts
 from msgid.audit._logs import LogRows, log_facts
 from msgid.audit._options import columns_in, rules_in
@@ -163,11 +154,7 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
 
     places, timestamp = None, moments(columns.timestamp, "timestamp")
     if columns.offset is not None:
-        for name in (*columns.source, *([] if columns.life is None else [columns.life])):
-            check_named_by(name, kind_of(column(name).type), column(name).type)
-        life = None if columns.life is None else column(columns.life)
-        log, names = sources([column(name) for name in columns.source], life, table.num_rows, columns.prefix)
-        places = Places(log, names, *offsets(column(columns.offset)))
+        places = Places(*sources(table, columns), *offsets(column(columns.offset)))
     return Rows(
         table.num_rows,
         None if columns.id is None else Ids(column(columns.id), "id"),

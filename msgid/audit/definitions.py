@@ -60,7 +60,6 @@ AHEAD_S: Final = 1
 """The seconds by which an ID may be ahead of its landing: RocketMQ's Java client for gRPC is up to one ahead."""
 MAY_BE_UUID: Final = "may be a UUID"
 """The origin of version-0 IDs whose 16 bytes may be a UUID that was written without dashes."""
-LONGEST_MONTH_MS: Final = 31 * 86_400_000
 
 MAX_GAPS: Final = 10_000
 """Default number of ranges that a report lists; the findings count all."""
@@ -73,13 +72,9 @@ MAX_SCOPES: Final = 1_000
 
 PRINTABLE: Final = "[ -~]+"
 """The pattern of bytes in a column of IDs that are text: printable ASCII."""
-UUID: Final = "uuid"
-"""The kind of an ID that is the text of a UUID."""
 NULL_KIND: Final = "null"
 MALFORMED_KIND: Final = "malformed"
 """The kinds of values that are not IDs."""
-MALFORMED: Final = ("empty", "wrong length", "not hex digits alone", "unknown version")
-"""The reasons why a value is not an ID."""
 
 
 def is_generator(is_derived: Any, pid: Any, lowest: Any, highest: Any) -> Any:

@@ -10,39 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._options import Rules
-from msgid.audit.definitions import (
-    CHECKS,
-    FAULTS,
-    MALFORMED_KIND,
-    MAY_BE_UUID,
-    NULL_KIND,
-    SEVERITIES,
-    TABLE,
-    Check,
-    check_names,
-)
-from msgid.audit.facts import (
-    NAMED,
-    Counted,
-    Finding,
-    Gap,
-    GeneratorRow,
-    KindRow,
-    LogRow,
-    NodeRow,
-    NotChecked,
-    part_of,
-    ranges,
-    span,
-    unchecked,
-)
+from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
+from msgid.audit.facts import NAMED, Counted, Finding, Gap, KindRow, NotChecked, part_of, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Difference, Facts
+    from msgid.audit.facts import Difference, Facts, GeneratorRow, LogRow, NodeRow
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
@@ -479,7 +455,7 @@ def _example(c: Counted) -> str | None:
 def _notes(facts: Facts) -> list[str]:
     notes = []
     v0 = [(origin, n) for kind, origin, n in facts.kinds if kind.startswith("v0-")]
-    if uuids := sum(n for origin, n in v0 if origin == MAY_BE_UUID):
+    if uuids := sum(n for origin, n in v0 if origin is not None):
         notes.append(
             f"{uuids:,} of {sum(n for _, n in v0):,} version-0 IDs may be UUIDs that were written without dashes, by "
             "their bits. One in 64 IDs of a client has these bits by chance. Write UUIDs with dashes."

@@ -6,7 +6,6 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from pyspark.sql import functions as F
 
 from msgid._validate import integer
@@ -26,19 +25,9 @@ from msgid.audit._compare import (
     unchecked,
     with_one_prefix,
 )  # fmt: skip
-from msgid.audit._digest_tables import (
-    COLUMNS,
-    HALF,
-    MOST_RANGES,
-    SIZE,
-    check_content,
-    form_of,
-    merge_digests,
-    offset_of,
-    ranges_of,
-)
+from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
 from msgid.audit._options import columns_in
-from msgid.audit._sides import names_in_sent
+from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from msgid.audit.facts import Difference
 from spark_ext._arguments import check_dataframe
@@ -72,6 +61,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = "_msgid_log"
 _BLOCK: Final = "_msgid_block"
+_MOST_LOGS: Final = 1_000
+"""The most logs that are a condition of a query."""
 
 
 def compare(
@@ -141,42 +132,40 @@ def compare(
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
-        of_sent, of_table = with_one_prefix(there[1], here[1])
-        report = report_of((there[0], of_sent), (here[0], of_table), most, Sizes())
-        return AuditReport(table.sparkSession, report)
+        return AuditReport(table.sparkSession, report_of(*with_one_prefix(there, here), most, Sizes()))
     for df in digests:
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
             raise ValueError(f"`digests` must be two DataFrames that `digest` made, got the columns {df.columns}")
-    queued, landed = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
+    of_sent, of_table = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
     def compared(blocks: pa.Table) -> Report:
-        rows = [(rows_in_blocks(df, names, blocks), names) for df, names in (there, here)]
-        return report_of(rows[0], rows[1], most, Sizes())
+        queued, landed = (side._replace(table=rows_in_blocks(*side, blocks)) for side in (there, here))
+        return report_of(queued, landed, most, Sizes())
 
-    return AuditReport(table.sparkSession, report_of_blocks(queued, landed, compared))
+    return AuditReport(table.sparkSession, report_of_blocks(of_sent, of_table, compared))
 
 
-def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> tuple[DataFrame, Columns]:
+def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> Side:
     """Return the rows of a side, completed, and their columns."""
     if df.isStreaming:
         raise ValueError(f"cannot compare a stream: {which} must be a table")
     try:
-        return audited(df, named)
+        return Side(*audited(df, named))
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None
 
 
-def report_of(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns], most: int, sizes: Sizes) -> Report:
+def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     """Return the report of two sides that lists at most some messages; small sides are compared on the driver."""
-    by_position = is_by_position(sent[1], table[1])
-    if not (sent[1].content and table[1].content):
-        sent, table = ((df, columns._replace(content=())) for df, columns in (sent, table))
+    by_position = is_by_position(sent.columns, table.columns)
+    if not (sent.columns.content and table.columns.content):
+        sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
     check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
     small = [collected(*side, sizes) for side in (sent, table)]
     if small[0] is not None and small[1] is not None:
         return report_of_sides(small[0], small[1], most)
-    with_ids = sent[1].id is not None and table[1].id is not None
+    with_ids = sent.columns.id is not None and table.columns.id is not None
     rows = [_messages(*side, by_position, with_ids) for side in (sent, table)]
     counts = [_counts(side) for side in rows]
     keys = ["source", "offset"] if by_position else ["id"]
@@ -191,7 +180,7 @@ def report_of(sent: tuple[DataFrame, Columns], table: tuple[DataFrame, Columns],
         [Group(*row) for row in groups],
         [Difference(NAMES[row["fault"]], row["scope"], row["offset"], row["id"]) for row in listed],
         (counts[0], counts[1]),
-        unchecked(sent[1], table[1], by_position),
+        unchecked(sent.columns, table.columns, by_position),
         by_position,
     )
 
@@ -353,11 +342,11 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFra
     offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
     log, place = placed_columns(df, columns)
     marked = df.withColumns({_LOG: log, _BLOCK: _block_of(place)})
-    if len(logs) <= MOST_RANGES:
+    if len(logs) <= _MOST_LOGS:
         marked = marked.where(source_column(df, columns).isin(logs))
     if kind_of(df, offset) == "integer":
-        ranges = ranges_of(np.unique(blocks["block"].to_numpy()), MOST_RANGES)
-        marked = marked.where(reduce(or_, (F.col(quoted_name(offset)).between(*ends) for ends in ranges)))
+        ranges = (F.col(quoted_name(offset)).between(*ends) for ends in ranges_of(blocks["block"]))
+        marked = marked.where(reduce(or_, ranges))
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
     return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)

@@ -150,7 +150,7 @@ def test_comparison_of_digests_names_the_messages_and_reads_their_blocks(tmp_pat
 )
 def test_blocks_are_read_in_few_ranges_with_the_largest_gaps_between_them(most, ranges):
     """Neighbors are one range. A filter of one condition per block would crash Arrow at 20,000 blocks."""
-    blocks = np.array([0, 1, 4, 7, 20]) * SIZE
+    blocks = pa.chunked_array([[number * SIZE for number in (7, 1, 4, 0, 20, 0)]])
     expected = [(first * SIZE, (last + 1) * SIZE - 1) for first, last in ranges]
     assert _digest_tables.ranges_of(blocks, most) == expected
 
