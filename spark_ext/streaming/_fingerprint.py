@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 FINGERPRINT_LENGTH: Final = 16
 _NULL: Final = "-"
 
-_AS_TEXT: Final = T.BooleanType | T.IntegralType | T.TimestampNTZType | T.DayTimeIntervalType | T.YearMonthIntervalType
+_AS_TEXT: Final = (
+    T.BooleanType | T.IntegralType | T.NullType | T.TimestampNTZType | T.DayTimeIntervalType | T.YearMonthIntervalType
+)
 """Types whose equal values have equal text and whose other values have other text, in every session."""
 
 
@@ -81,8 +83,6 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
         return _ended(F.unix_micros(value))
     if isinstance(type, _AS_TEXT) or type.typeName().startswith(("time", "interval")):
         return _ended(value)
-    if isinstance(type, T.NullType):
-        return F.lit(_NULL)
     if isinstance(type, T.ArrayType):
         return _listed(F.transform(value, lambda element: _encoded(element, type.elementType, name)))
     if isinstance(type, T.MapType):

@@ -14,17 +14,8 @@ from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState, states
 from spark_ext.streaming._buckets import bucket_keys
 from spark_ext.streaming._fingerprint import sha_digits
-from spark_ext.streaming._labelling import (
-    CONTENT_LENGTH,
-    KEY,
-    LABELLED,
-    NO_WATERMARK,
-    label_bucket,
-    labelled,
-    preparer,
-    unpack,
-)
-from spark_ext.streaming._log import Log
+from spark_ext.streaming._labelling import CONTENT_LENGTH, KEY, LABELLED, label_bucket, labelled, preparer, unpack
+from spark_ext.streaming._log import NEVER, Log
 from spark_ext.streaming._packing import PACKED, packer
 
 if TYPE_CHECKING:
@@ -38,13 +29,7 @@ IDS: Final = "ids"
 
 
 def labelled_stream(
-    df: DataFrame,
-    key: Column,
-    content: Column,
-    timestamp: str,
-    within: int,
-    buckets: int,
-    name: str,
+    df: DataFrame, key: Column, content: Column, timestamp: str, within: int, buckets: int, name: str
 ) -> DataFrame:
     """Return a stream, which has a watermark, with the column ``name``, in which rows that come too late are ``late``.
 
@@ -116,7 +101,7 @@ class Seen(StatefulProcessor):
             self._state.check(self._buckets)
             return
         watermark_ms = timerValues.getCurrentWatermarkInMs()
-        watermark = watermark_ms * 1000 if watermark_ms > 0 else NO_WATERMARK
+        watermark = watermark_ms * 1000 if watermark_ms > 0 else NEVER // 1000 * 1000
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
         log = Log(self._state.logs[0], watermark // 1000)

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from spark_ext.streaming._fingerprint import FINGERPRINT_LENGTH
-from spark_ext.streaming._log import Entries, fixed, mixed
+from spark_ext.streaming._log import NEVER, Entries, fixed, mixed
 from spark_ext.streaming._packing import Prepared, written_rows
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 KEY: Final = "key"
 """The column with the hash of the identity, the start of the fingerprint, and a byte that is 1 for a row with an ID."""
 LABELLED: Final = "labels binary, rows binary"
-NO_TIME: Final = np.iinfo(np.int64).min
-
 _TIME: Final = np.dtype("<i8")
 CONTENT_LENGTH: Final = 8
 """The bytes of a fingerprint that are compared. Only rows of one ID are compared, so more are not worth their place."""
@@ -39,9 +37,7 @@ HEAD_BYTES: Final = _TIME.itemsize + _KEY_LENGTH
 LABELS: Final = ("new", "duplicate", "conflict", "late", "no id")
 NEW, DUPLICATE, CONFLICT, LATE, NO_ID = range(len(LABELS))
 
-NO_WATERMARK: Final = np.iinfo(np.int64).min // 1000 * 1000
 _LATEST: Final = np.iinfo(np.int64).max
-_MILLISECOND: Final = 1000
 
 
 def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
@@ -54,7 +50,7 @@ def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
 
     def prepare(batch: pa.RecordBatch) -> Prepared:
         keys = _fixed(batch.column(KEY), _KEY_LENGTH)
-        times = batch.column(time).cast(pa.int64()).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+        times = batch.column(time).cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
         heads = np.empty((len(keys), HEAD_BYTES), np.uint8)
         heads[:, : _TIME.itemsize] = times.astype(_TIME).view(np.uint8).reshape(-1, _TIME.itemsize)
         heads[:, _TIME.itemsize :] = keys
@@ -87,7 +83,7 @@ def read_heads(heads: bytes, newest: int) -> Batch:
     words = np.ascontiguousarray(matrix[:, :-1])
     time = words.view(_TIME)[:, 0]
     high, low, content = words.view(">u8").astype(np.uint64).T[1:]
-    return Batch(high, low, content, np.where(time == NO_TIME, newest, time), matrix[:, -1] == 1)
+    return Batch(high, low, content, np.where(time == NEVER, newest, time), matrix[:, -1] == 1)
 
 
 def labelled(
@@ -113,9 +109,7 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for labels, packed in zip(batch.column(0), batch.column(1), strict=True):
             rows = written_rows(packed.as_buffer())
             label = names.take(pa.array(np.frombuffer(labels.as_buffer(), np.uint8)))
-            yield pa.RecordBatch.from_arrays(
-                [*rows.columns, label], schema=rows.schema.append(pa.field("label", pa.string()))
-            )
+            yield rows.append_column("label", label)
 
 
 class Batch(NamedTuple):
@@ -150,13 +144,13 @@ def label_bucket(batch: Batch, log: Log, watermark: int, within: int) -> NDArray
     starts = np.flatnonzero(first)
     place, entries = log.find(high[starts], low[starts])
     known = place >= 0
-    until, first_content = np.full(len(starts), np.iinfo(np.int64).min), content[starts]
+    until, first_content = np.full(len(starts), NEVER), content[starts]
     until[known] = entries.time[place[known]]
     first_content[known] = entries.payloads().view(np.uint64)[place[known]]
     group = np.cumsum(first) - 1
     labels[order] = np.where(first & ~known[group], NEW, np.where(content == first_content[group], DUPLICATE, CONFLICT))
     last = time[np.append(starts, len(order))[1:] - 1]  # the rows of an ID are sorted by time
-    needed = np.where(last > _LATEST - within, _LATEST, last + within) // _MILLISECOND
+    needed = np.where(last > _LATEST - within, _LATEST, last + within) // 1000
     changed = np.flatnonzero(needed > until)
     payloads = fixed(first_content[changed].view(np.uint8).reshape(-1, CONTENT_LENGTH))
     log.add(Entries(high[starts][changed], low[starts][changed], needed[changed], payloads))

@@ -202,17 +202,8 @@ def read_entries(raw: bytes) -> Entries:
 
 
 _PAGE: Final = np.dtype(
-    [
-        ("first", "<u8"),
-        ("last", "<u8"),
-        ("earliest", "<i8"),
-        ("latest", "<i8"),
-        ("number", "<u4"),
-        ("entries", "<u4"),
-        ("bytes", "<u4"),
-        ("payloads", "<u4"),
-        ("filter", "<u4"),
-    ]
+    [("first", "<u8"), ("last", "<u8"), ("earliest", "<i8"), ("latest", "<i8")]
+    + [(name, "<u4") for name in ("number", "entries", "bytes", "payloads", "filter")]
 )
 """A page: the range of the first halves of its hashes, its times, the number of its value, and sizes in bytes."""
 _RUN: Final = np.dtype([("filters", "<u4"), ("pages", "<u4")])

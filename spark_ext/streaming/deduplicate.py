@@ -134,10 +134,10 @@ def deduplicate(
     bound = None if within is None else micros_in("within", within)
     integer("buckets", buckets, 1, MAX_BUCKETS)
     if content is None:
-        other = next((item for item, found in zip(order, sorted_by, strict=True) if found is None), None)
-        if other is not None:
+        if None in sorted_by:
+            other = quote(order[sorted_by.index(None)])
             raise ValueError(
-                f"`content` must name the compared columns if `order_by` does not name a column, got {quote(other)}"
+                f"`content` must name the compared columns if `order_by` does not name a column, got {other}"
             )
         names = set(df.columns) - {id, timestamp, *sorted_by}
     else:
@@ -149,11 +149,9 @@ def deduplicate(
     told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
     key = identity(quoted_name(id))
     if not df.isStreaming:
-        ordered = (
-            column(item) if found is None else F.col(quoted_name(found))
-            for item, found in zip(order, sorted_by, strict=True)
-        )
-        return _labelled_batch(df, key, told, [*ordered], name)
+        places = zip(order, sorted_by, strict=True)
+        ordered = [column(item if found is None else quoted_name(found)) for item, found in places]
+        return _labelled_batch(df, key, told, ordered, name)
 
     needs("deduplicate of a stream", WHOLE)
     from spark_ext.streaming._labelled_stream import labelled_stream
