@@ -1,5 +1,6 @@
 """Fixtures and settings of all tests."""
 
+import functools
 import os
 import re
 import sys
@@ -42,7 +43,9 @@ QUICK = {
 }
 """Settings that save time; ``--spark-defaults`` runs the tests without them."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
-"""Java's first compiler alone, and a plain collector, take half of the CPU time from code that runs once."""
+JAVA += " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""Java's first compiler alone, a plain collector, and classes as they are take half of the CPU time from code that runs
+once."""
 
 
 def pytest_addoption(parser):
@@ -126,6 +129,14 @@ def with_local_rows(session):
     session.createDataFrame = local
 
 
+def with_known_names():
+    """Ask Java for each class and static method once: PySpark asks for each column, and Java looks in all JARs."""
+    from py4j.java_gateway import JavaClass, JVMView
+
+    for kind in (JavaClass, JVMView):
+        kind.__getattr__ = functools.cache(kind.__getattr__)
+
+
 @pytest.fixture(scope="session")
 def connect(request):
     """Return whether the Spark tests run through Spark Connect."""
@@ -162,6 +173,7 @@ def spark(connect, request, tmp_path_factory):
     session = builder.getOrCreate()
     if not connect and not request.config.getoption("--spark-defaults"):
         with_local_rows(session)
+        with_known_names()
     yield session
     session.stop()
 
