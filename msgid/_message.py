@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._moments import moment
 from msgid._validate import is_utf8, quote
 from msgid.errors import InvalidMessage, InvalidMessageId
-from msgid.ids._bytes import id_bytes, identity, identity_bytes
-from msgid.layout import EPOCH_UNIX, FIELDS, ID_LENGTH, VERSION_1
+from msgid.ids._bytes import identity, identity_bytes
+from msgid.ids.message_id import MessageId
+from msgid.ids.parsing import parse
+from msgid.layout import EPOCH_UNIX, FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,11 +106,12 @@ class Known(NamedTuple):
 def read_id(id: object) -> Known:
     """Return the fields of an ID of any kind, or raise `InvalidMessageId` if it is empty or neither text nor bytes."""
     try:
-        raw = id_bytes(id)
+        known = parse(id)  # type: ignore[arg-type]
     except InvalidMessageId:
-        raw = b""
-    if len(raw) == ID_LENGTH and raw[0] == VERSION_1:
-        return Known(raw.hex().upper(), raw, int.from_bytes(raw[_SECONDS], "big") or None)
+        known = None
+    if isinstance(known, MessageId):
+        raw = bytes(known)
+        return Known(str(known), raw, int.from_bytes(raw[_SECONDS], "big") or None)
     same = identity(id)
     return Known(same, identity_bytes(same), None)
 
