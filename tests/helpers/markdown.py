@@ -16,7 +16,7 @@ ELSEWHERE = ("not run", "cluster")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"<!-- (not run|file|cluster): (.+) -->\s*\Z")
 _NEEDS = re.compile(r"<!-- needs (\w+) -->")
-_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.FAIL_FAST  # what follows may wait for ever
 
 
 class Block(NamedTuple):
