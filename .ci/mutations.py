@@ -251,8 +251,8 @@ MUTATIONS = [
     ),
     *of(
         "columns",
-        ("dashes of a UUID may stand anywhere", "spark_ext/columns/reading.py", "for place in (9, 14, 19, 24):",
-         "for place in (9, 14, 19):"),
+        ("dashes of a UUID may stand anywhere", "spark_ext/columns/_expressions.py",
+         "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", "[0-9A-Fa-f-]{36}"),
         ("an ID of bytes keeps its case", "spark_ext/columns/reading.py", "F.when(is_id(text), F.upper(text))",
          "F.when(is_id(text), text)"),
         tests=(f"{COLUMNS}/test_columns.py", COLUMNS),

@@ -16,8 +16,8 @@ from spark_ext.columns._expressions import (
     computed_below,
     has_v1_shape,
     hex_text,
-    is_hex,
     is_id,
+    is_uuid,
     is_v1,
     raise_invalid,
     struct_if,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-UUID_DIGITS = 36
 _NODE = layout.FIELDS["node"]
 _OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
 _NUMBERS = ("pid", "seconds", "sequence")
@@ -316,11 +315,8 @@ def id_from_uuid(col: ColumnOrName) -> Column:
     +----------------------------------+
     """
     text = hex_text(col)
-    dashed = (F.length(text) == UUID_DIGITS) & (F.regexp_replace(text, "[^-]", "") == "----")
-    for place in (9, 14, 19, 24):
-        dashed = dashed & (F.substring(text, place, 1) == "-")
-    digits = F.upper(F.regexp_replace(text, "-", ""))
-    return F.when(dashed & is_hex(digits), F.concat(F.lit(VERSION_1_DIGITS), digits)).alias("id_from_uuid")
+    id = F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.regexp_replace(text, "-", "")))
+    return F.when(is_uuid(text), id).alias("id_from_uuid")
 
 
 def parts_of(raw: Column) -> dict[str, Column]:

@@ -2138,20 +2138,8 @@ RETURN
  (
   CASE
   WHEN (
-   (
-    (
-     (
-      (
-       ((length(msgid_from_uuid.uuid) = 36) AND (regexp_replace(msgid_from_uuid.uuid, '[^-]', '') = '----'))
-       AND (substring(msgid_from_uuid.uuid, 9, 1) = '-')
-      )
-      AND (substring(msgid_from_uuid.uuid, 14, 1) = '-')
-     )
-     AND (substring(msgid_from_uuid.uuid, 19, 1) = '-')
-    )
-    AND (substring(msgid_from_uuid.uuid, 24, 1) = '-')
-   )
-   AND (unhex(upper(regexp_replace(msgid_from_uuid.uuid, '-', ''))) IS NOT NULL)
+   (octet_length(msgid_from_uuid.uuid) = 36)
+   AND regexp_like(msgid_from_uuid.uuid, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
   )
   THEN concat('01', upper(regexp_replace(msgid_from_uuid.uuid, '-', '')))
   END

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
+from msgid.ids._bytes import is_uuid
 from spark_ext import _compat
 from spark_ext.columns._expressions import hex_text, no_id_reason
 
@@ -92,6 +93,7 @@ def check_all(spark, connect, values, type="string"):
         spark_ext.id_from_binary(spark_ext.id_to_binary("id")).alias("text"),
         spark_ext.id_to_uuid("id").alias("uuid"),
         spark_ext.id_from_uuid(spark_ext.id_to_uuid("id")).alias("of_uuid"),
+        spark_ext.id_from_uuid("id").alias("from_uuid"),
         no_id_reason(hex_text("id")).alias("reason"),
     )
     *rows, null = collected(made, connect)
@@ -113,6 +115,7 @@ def check_all(spark, connect, values, type="string"):
         assert row.binary == (bytes.fromhex(text) if id else None)
         assert row.text == (text.upper() if id else None)
         assert (row.uuid, row.of_uuid) == ((str(v1.uuid), str(v1)) if v1 else (None, None))
+        assert row.from_uuid == (f"01{text.replace('-', '').upper()}" if is_uuid(text) else None)
         assert row.reason == (None if id else reason_of(text))
 
 

@@ -130,7 +130,7 @@ def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format)
         query = stream.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint")).trigger(availableNow=True)
         query.start().awaitTermination(200)
 
-    for name, calls in {"rows": (first, second), "names": (first, ("id >= 3", "late"))}.items():
+    for name, calls in {"rows": (first, second), "names": (first, ("id < 3", "late"))}.items():
         for _ in range(2):  # also if the first call is a replay
             with pytest.raises(Exception, match=r"cannot write batch 0 to .* twice with .* Unite .* by unionByName"):
                 run(name, *calls)
