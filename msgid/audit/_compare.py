@@ -6,7 +6,7 @@ Python and Spark group such messages by fault and log, and `report_of_groups` ma
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,9 @@ from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
 from msgid.audit._columns import content_codes, kind_of, plain_column, sorted_places
 from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
+from msgid.audit._files import Side, names_in_sent, read_side, side_of
 from msgid.audit._logs import NEVER, moment
 from msgid.audit._options import columns_in
-from msgid.audit._sides import Side, names_in_sent, read_side, side_of
 from msgid.audit._spans import numbered, starts_of
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import FAULTS, MAX_MESSAGES, TABLE
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from msgid.audit._tables import Rows
 
 
-NAMES: Final = tuple(FAULTS)
-LOST, CHANGED, DUPLICATE, EXTRA = range(len(NAMES))
+LOST, CHANGED, DUPLICATE, EXTRA = range(len(FAULTS))
 """The places of the faults in `FAULTS`."""
 
 
@@ -280,9 +279,7 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         total, held = int(number[head:end].sum()), int(size[head:end].sum())
         scope, example, text = place(int(rows[head]))
         groups.append(Group(int(fault[head]), scope, total, end - head, held, example, text, first_time, untimed))
-    listed = [
-        Difference(NAMES[of], *place(row)) for of, row in zip(fault[:most].tolist(), rows[:most].tolist(), strict=True)
-    ]
+    listed = [(of, *place(row)) for of, row in zip(fault[:most].tolist(), rows[:most].tolist(), strict=True)]
     not_checked = unchecked(sent.columns, table.columns, by_position)
     return report_of_groups(groups, listed, (counts[0], counts[1]), not_checked, by_position)
 
@@ -348,7 +345,7 @@ def unchecked(sent: Columns, table: Columns, by_position: bool) -> dict[str, str
 
 def report_of_groups(
     groups: Sequence[Group],
-    listed: list[Difference],
+    listed: Sequence[Sequence[Any]],
     sides: tuple[SideCounts, SideCounts],
     not_checked: dict[str, str],
     by_position: bool,
@@ -357,7 +354,7 @@ def report_of_groups(
 
     Args:
         groups: All groups of such messages.
-        listed: The messages that the report lists.
+        listed: The messages that the report lists: the place of the fault, the scope, the offset and the ID of each.
         sides: The counts of sent and of the table.
         not_checked: The checks that were not made, with the reasons.
         by_position: Whether messages are matched by their positions, or by their IDs.
@@ -377,7 +374,8 @@ def report_of_groups(
     cut = f"The report lists {len(listed):,} of {total:,} messages; the findings count all."
     report = Report(
         sides[1].rows, findings, notes=[cut] if total > len(listed) else [],
-        not_checked=[NotChecked(*one) for one in not_checked.items()], differences=listed, sent=sent.rows,
+        not_checked=[NotChecked(*one) for one in not_checked.items()], sent=sent.rows,
+        differences=[Difference(list(FAULTS)[fault], *rest) for fault, *rest in listed],
         complete_until=moment(min(times, default=sent.last) if is_known else None),
     )  # fmt: skip
     add_uncompared(report, [side.lacking for side in sides], "offset" if by_position else "id")

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import kind_of, plain_column
-from msgid.audit._files import dataset_of, read_file
+from msgid.audit._files import Read, Side, dataset_of, read_file, read_side, side_of
 from msgid.audit._options import columns_in
-from msgid.audit._sides import Read, Side, read_side, side_of
 from msgid.audit._spans import BLOCK_SHIFT
 from msgid.audit._tables import rows_of
 

@@ -166,7 +166,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
 
 def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[list[Sample], int]:
     """Return the IDs of each generator, and the number of values that are not IDs."""
-    groups: dict[object, tuple[list[Any], list[str], list[int | None]]] = defaultdict(lambda: ([], [], []))
+    groups, samples = (defaultdict[object, Sample](lambda: Sample([], [], [])) for _ in range(2))
     malformed = 0
     pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
     for value, time in pairs:
@@ -178,18 +178,17 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
         except InvalidMessageId:
             malformed += 1
             continue
-        parsed, texts, moments = groups[key_of(id)]
-        parsed.append(id)
-        texts.append(given if isinstance(given, str) else id.hex)
-        moments.append(time)
+        sample = groups[key_of(id)]
+        sample.ids.append(id)
+        sample.texts.append(given if isinstance(given, str) else id.hex)
+        sample.times.append(time)
     # The IDs of a function have a node and pid each. They are one sample.
-    samples: dict[object, Sample] = {}
-    for key, (parsed, texts, moments) in groups.items():
-        name = function_of(parsed) if isinstance(parsed[0], MessageId) else None
-        sample = samples.setdefault(name or key, Sample([], [], []))
-        sample.ids.extend(parsed)
-        sample.texts.extend(texts)
-        sample.times.extend(moments)
+    for key, sample in groups.items():
+        name = function_of(sample.ids) if isinstance(sample.ids[0], MessageId) else None
+        whole = samples[name or key]
+        whole.ids.extend(sample.ids)
+        whole.texts.extend(sample.texts)
+        whole.times.extend(sample.times)
     return list(samples.values()), malformed
 
 

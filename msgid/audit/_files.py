@@ -1,5 +1,7 @@
 """Audits of files: text with one ID per line, CSV, TSV, JSON lines, Parquet and Arrow files, and folders of Parquet.
 
+A side of a comparison is such a file, a table, or an iterable of IDs or positions.
+
 No type is guessed: a cell of CSV is text, and a value of JSON keeps its kind. The endings or first bytes of a file tell
 its format.
 """
@@ -12,28 +14,32 @@ import io
 import itertools
 import json
 import os
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
+from numbers import Integral
 from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from msgid._known_tables import JOB_TABLES, beside_job_tables, is_hidden
-from msgid._validate import is_utf8, quote
-from msgid.audit._options import columns_in
-from msgid.audit._tables import audit_table
+from msgid import layout
+from msgid._known_tables import JOB_TABLES, beside_job_tables, is_hidden, known_columns
+from msgid._validate import in_range, is_utf8, quote
+from msgid.audit._columns import audited
+from msgid.audit._options import COLUMNS, columns_in
+from msgid.audit._tables import arrow_table, audit_table, id_column
 from msgid.audit.definitions import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     from typing_extensions import Unpack
 
-    from msgid._known_tables import JobTable
+    from msgid._known_tables import Columns, JobTable
     from msgid.audit._options import AuditOptions
     from msgid.audit.definitions import Format
     from msgid.audit.report import Report
@@ -43,7 +49,7 @@ _ENDINGS: Final[dict[str, Format]] = {
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".txt": "text", ".text": "text", ".ids": "text",
     ".log": "text", ".list": "text",
 }  # fmt: skip
-_COMPRESSIONS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4")
 _MAGIC: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _STEP: Final = 1 << 16
 """The number of rows of CSV that are Python's values at one time."""
@@ -63,27 +69,17 @@ def format_of(name: str) -> Format | None:
     >>> format_of("ids.CSV.gz"), format_of("ids")
     ('csv', None)
     """
-    ending = next((one for one in map(str.lower, reversed(PurePath(name).suffixes)) if one not in _COMPRESSIONS), "")
+    ending = next((one for one in map(str.lower, reversed(PurePath(name).suffixes)) if one not in _COMPRESSED), "")
     if ending and ending not in _ENDINGS:
         raise Unreadable(f"files that end with {ending!a} are not known; pass the format: {', '.join(FORMATS)}")
     return _ENDINGS.get(ending)
 
 
-def decompressed(data: bytes, name: str | None) -> bytes:
-    """Return the bytes of a file without the compression that its ending names.
-
-    Args:
-        data: The bytes.
-        name: The name of the file; None if the first bytes tell the compression.
-    """
-    if name is None:
-        compression = next((one for magic, one in _MAGIC.items() if data.startswith(magic)), None)
-    else:
-        compression = _COMPRESSIONS.get(PurePath(name).suffix.lower())
+def decompressed(data: bytes) -> bytes:
+    """Return the bytes of a file without the compression that its first bytes tell."""
+    compression = next((one for magic, one in _MAGIC.items() if data.startswith(magic)), None)
     if compression is None:
         return data
-    if not data:
-        raise Unreadable("it is empty, and so cut off")
     with pa.input_stream(pa.BufferReader(data), compression=compression) as stream:
         text: bytes = stream.read()
     return text
@@ -254,7 +250,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows_of_stream(data: bytes, format: Format | None) -> pa.Table:
-    data = decompressed(data, None)
+    data = decompressed(data)
     return rows_of(data, format or told_by(data))
 
 
@@ -267,7 +263,9 @@ def _read(file: Path, format: Format | None) -> pa.Table:
         with file.open("rb") as stream:
             return pq.read_table(stream)
     data = file.read_bytes()
-    return _rows_of_stream(data, None) if format is None else rows_of(decompressed(data, file.name), format)
+    if not data and file.suffix.lower() in _COMPRESSED:
+        raise Unreadable("it is empty, and so cut off")
+    return _rows_of_stream(data, format)
 
 
 def dataset_of(table: Any) -> ds.Dataset | None:
@@ -355,3 +353,111 @@ def _read_folder(folder: Path) -> pa.Table:
     if written.aside is not None and any(aside.rglob("*.parquet")):
         table = pa.concat_tables([table, _dataset(aside).to_table()], promote_options="default")
     return table
+
+
+# --- The sides of a comparison ---
+
+
+class Read(NamedTuple):
+    """A side as a table; positions that were listed take the prefix of the other side's logs."""
+
+    table: pa.Table
+    is_listed: bool
+
+
+class Side(NamedTuple):
+    """The rows of a side, which are an Arrow table or a DataFrame of Spark, and their columns."""
+
+    table: Any
+    columns: Columns
+
+
+def names_in_sent(
+    names: Sequence[str], named: Mapping[str, Any], sent_columns: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments that name columns for the side of ``sent``.
+
+    Args:
+        names: The columns of ``sent``.
+        named: The arguments for the table.
+        sent_columns: The arguments of the caller for ``sent``, or None.
+    """
+    if sent_columns is None:
+
+        def kept(value: Any) -> Any:
+            if value is None or isinstance(value, str):
+                return value if not value or value in names else None
+            return [name for name in value if name in names] or None
+
+        found = {argument: kept(value) for argument, value in named.items()}
+        known = known_columns(names) if named["offset"] is None else None
+        lacks_offset = found["offset"] is None and (known is None or known.offset is None)
+        if lacks_offset or (named["source"] is not None and kept(named["source"]) != _plain(named["source"])):
+            found["source"] = found["offset"] = None
+        return {**found, "id": found["id"] or "id"}
+    wrong = sorted(set(sent_columns) - set(COLUMNS))
+    if wrong:
+        raise ValueError(f"sent_columns must name {', '.join(COLUMNS)}, got {quote(wrong[0])}")
+    return columns_in("compare", sent_columns)
+
+
+def _plain(names: str | Sequence[str]) -> str | list[str]:
+    return names if isinstance(names, str) else list(names)
+
+
+def read_side(which: str, value: Any) -> Read:
+    """Return a side as a table: of a path, a table, or an iterable of IDs or positions."""
+    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
+        return Read(read_file(value), is_listed=False)
+    if isinstance(value, pa.Table | Mapping) or hasattr(value, "__dataframe__"):
+        return Read(arrow_table(value), is_listed=False)
+    if isinstance(value, bytes | bytearray | memoryview) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{which} must be a path, a table or an iterable of IDs or positions, got {quote(value)}")
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return Read(pa.table({"offset" if pa.types.is_integer(value.type) else "value": value}), is_listed=True)
+    if type(value).__module__.partition(".")[0] == "numpy" and (value.dtype.kind not in "iu" or value.ndim > 1):
+        return Read(pa.table({"value": id_column(value)}), is_listed=True)
+    items = list(value)
+    if items and all(map(_is_offset, items)):
+        return Read(pa.table({"offset": offset_column(items)}), is_listed=True)
+    if not items:  # of either kind
+        return Read(pa.table({"id": pa.array([], pa.string()), "offset": pa.array([], pa.int64())}), is_listed=True)
+    positions = [_position(item) for item in items]
+    if not any(positions):
+        return Read(pa.table({"value": id_column(items)}), is_listed=True)
+    if not all(positions):
+        wrong = quote(items[positions.index(None)])
+        raise TypeError(f"{which} must have IDs alone or positions alone, got {wrong} among positions")
+    columns = list(zip(*(pair for pair in positions if pair is not None), strict=True))
+    return Read(pa.table({"source": pa.array(columns[0]), "offset": offset_column(columns[1])}), is_listed=True)
+
+
+def offset_column(items: Iterable[Any]) -> pa.Array:
+    """Return offsets as a column; one that is None or out of range is NULL, as Arrow does not hold every integer."""
+    valid = (int(number) if in_range(number, 0, layout.OFFSET_MAX) else None for number in items)
+    return pa.array(valid, pa.int64())
+
+
+def _is_offset(item: object) -> bool:
+    return isinstance(item, Integral) and not isinstance(item, bool)
+
+
+def _position(item: Any) -> tuple[str, int] | None:
+    """Return the log and the offset of a position; None for any other value."""
+    if all(hasattr(item, name) and not callable(getattr(item, name)) for name in ("topic", "partition", "offset")):
+        item = (item.topic, item.partition, item.offset)
+    is_pair = isinstance(item, tuple | list) and len(item) > 1 and _is_offset(item[-1])
+    return ("/".join(map(str, item[:-1])), int(item[-1])) if is_pair else None
+
+
+def side_of(which: str, read: Read, named: dict[str, Any]) -> Side:
+    """Return a side with its columns."""
+    table = read.table
+    if read.is_listed:
+        named = columns_in(which, {"id": None})
+        if "offset" in table.column_names:
+            named |= {"offset": "offset", "id": "id", "source": "source" if "source" in table.column_names else None}
+    try:
+        return Side(*audited(table, named))
+    except ValueError as error:
+        raise ValueError(f"cannot compare {which}: {error}") from None

@@ -62,7 +62,7 @@ class Ids:
         v1: The fields of version-1 IDs.
         is_v1: Which rows have one.
         other: For the other rows, the place of their value in ``others``; -1 in rows of version 1.
-        others: The other values, each once.
+        others: The other values, each spelling once, and None.
     """
 
     def __init__(self, column: pa.ChunkedArray, name: str = "id") -> None:
@@ -81,18 +81,11 @@ class Ids:
         self.other = np.full(len(column), -1, np.int64)
         rest = np.flatnonzero(~self.is_v1)
         codes, values = factorized(column.take(pa.array(rest)))
-        seen = [other_of(value) for value in values]
-        # Two values may be one ID: lower-case digits, or a version byte in front.
+        self.others = [other_of(value) for value in (*values, None)]
+        # Two values may be one ID: lower-case digits, or a version byte in front. Its place is that of the first.
         places: dict[tuple[str | None, str | None], int] = {}
-        self.others: list[Other] = []
-        same = np.zeros(len(seen) + 1, np.int64)
-        for place, found in enumerate([*seen, other_of(None)]):
-            key = (found.identity, found.kind if found.identity is None else None)
-            if key not in places:
-                places[key] = len(self.others)
-                self.others.append(found)
-            same[place] = places[key]
-        self.other[rest] = same[codes]
+        keys = ((one.identity, one.kind if one.identity is None else None) for one in self.others)
+        self.other[rest] = np.array([places.setdefault(key, place) for place, key in enumerate(keys)])[codes]
 
     def __len__(self) -> int:
         return len(self.other)

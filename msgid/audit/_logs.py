@@ -105,9 +105,8 @@ def per_scope(
 ) -> Iterator[Counted]:
     """Yield the sum of the counts of each scope, with the example of the highest rank and then the lowest ``x``."""
     order = np.lexsort((x, -rank, scope))
+    order = order[count[order] > 0]
     places = np.flatnonzero(starts_of(scope[order]))
-    if not len(order):
-        return
     sums = np.add.reduceat(count[order], places)
     for place, total in zip(order[places], sums, strict=True):
         second = None if y is None else int(y[place])
@@ -241,7 +240,8 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     def total(values: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.add.reduceat(values, first)
 
-    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages) - gaps.holes_of(log)
+    holes = np.array([gaps.holes[one] for one in log.tolist()], np.int64)
+    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages) - holes
     counted = gaps.counted("missing_offsets", names, log, missing)
     faults: list[tuple[str, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] = [
         ("duplicate_messages", blocks.duplicates, blocks.duplicate_at, None),
@@ -250,10 +250,8 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
         ("time_backwards", blocks.backwards, blocks.backward_at, blocks.back),
     ]
     for check, count, at, wrong in faults:
-        held = count > 0
         rank = wrong if wrong is not None and check == "late_messages" else 0 * count
-        y = None if wrong is None else wrong[held]
-        counted += per_scope(check, names, blocks.log[held], count[held], rank[held], at[held], y)
+        counted += per_scope(check, names, blocks.log, count, rank, at, wrong)
     duplicates, conflicts, late = total(blocks.duplicates), total(blocks.conflicts), total(blocks.late)
     rows = total(blocks.rows)
     worst = np.lexsort((log, -rows, -(missing + duplicates + conflicts + late)))[:MAX_ROWS]

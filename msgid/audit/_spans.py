@@ -6,6 +6,7 @@ JVM, and spans of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -133,7 +134,7 @@ class Gaps:
 
     def __init__(self, most: int, shortest: int = 1) -> None:
         self._most, self._shortest = most, shortest
-        self.holes: dict[int, int] = {}
+        self.holes: Counter[int] = Counter()
         self.scope = self.first = self.last = np.zeros(0, np.int64)
         self.total = 0
 
@@ -148,11 +149,7 @@ class Gaps:
     def add_holes(self, scope: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Add missing numbers that are not findings."""
         for one, number in zip(scope.tolist(), count.tolist(), strict=True):
-            self.holes[one] = self.holes.get(one, 0) + number
-
-    def holes_of(self, scope: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the holes of some scopes."""
-        return np.array([self.holes.get(one, 0) for one in scope.tolist()] if self.holes else 0 * scope, np.int64)
+            self.holes[one] += number
 
     def add_ranges(
         self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int

@@ -188,11 +188,8 @@ class Report:
         totals = Counter[str]()
         for finding in self.findings:
             totals[finding.check] += finding.count
-        held = [
-            finding
-            for finding in self.findings
-            if finding.severity in worst and totals[finding.check] > allowed.get(finding.check, 0)
-        ]
+        severe = (one for one in self.findings if one.severity in worst)
+        held = (one for one in severe if totals[one.check] > allowed.get(one.check, 0))
         return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
 
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
@@ -259,12 +256,8 @@ class Report:
             parts.append(f"{number:,} {state}" if noun == last else f"{_of(number, noun)} {state}")
             last = noun
         parts += [_of(n, severity) for severity, n in self.counts().items() if n and severity != "error"]
-        lacking = {
-            _VALUES["offset"]: self.unplaced,
-            _VALUES["timestamp"]: self.untimed,
-            _VALUES["landed"]: self.unlanded,
-        }
-        asides = [f", {n:,} without {what}" for what, n in lacking.items() if n]
+        lacking = {"offset": self.unplaced, "timestamp": self.untimed, "landed": self.unlanded}
+        asides = [f", {n:,} without {_VALUES[name]}" for name, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
         sent = "" if self.sent is None else f", compared with {self.sent:,} sent"
         return f"{', '.join(parts)} in {_of(self.rows, 'row')}{aside}{sent}"

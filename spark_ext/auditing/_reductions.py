@@ -1,4 +1,7 @@
-"""The facts of the summaries of a table: of IDs, of generators and of logs.
+"""The facts of a large table: its rows are reduced to words, and these to blocks, of IDs, of generators and of logs.
+
+`id_words` has one row per 32 version-1 IDs that differ in the last bits of their sequence, and one row per other ID.
+`log_summary` has one row per 32 offsets, or one row per offset if times or content are compared.
 
 The rules are those of `msgid.audit`. Few rows are read on the driver, and more in tasks, whose facts are bounded and
 merge on the driver. If times or contents are compared, tasks of many blocks find the faults of messages, so a log does

@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, S
 from msgid import layout
 from msgid._known_tables import Columns
 from msgid.audit._columns import LOG
-from msgid.audit._sides import Side
+from msgid.audit._files import Side
 from msgid.audit.definitions import PRINTABLE
 from msgid.audit.facts import merged
 from spark_ext._private import is_classic

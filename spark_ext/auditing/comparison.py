@@ -1,4 +1,7 @@
-"""Compare two DataFrames: `compare` names the messages that were sent and did not land."""
+"""Compare two DataFrames: `compare` names the messages that were sent and did not land.
+
+`digest` makes the rows of `msgid.audit.digest` by one aggregation, so that only the blocks that differ are read.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from msgid.audit._compare import (
     DUPLICATE,
     EXTRA,
     LOST,
-    NAMES,
     Group,
     SideCounts,
     check_contents,
@@ -26,10 +28,9 @@ from msgid.audit._compare import (
     with_one_prefix,
 )  # fmt: skip
 from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
+from msgid.audit._files import Side, names_in_sent
 from msgid.audit._options import columns_in
-from msgid.audit._sides import Side, names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
-from msgid.audit.facts import Difference
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import (
     Sizes,
@@ -178,7 +179,7 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     listed = differing.orderBy("fault", *keys).select("fault", "scope", "offset", "id").limit(most).collect()
     return report_of_groups(
         [Group(*row) for row in groups],
-        [Difference(NAMES[row["fault"]], row["scope"], row["offset"], row["id"]) for row in listed],
+        listed,
         (counts[0], counts[1]),
         unchecked(sent.columns, table.columns, by_position),
         by_position,

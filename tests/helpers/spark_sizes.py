@@ -1,7 +1,7 @@
 """Sizes at which the audit of a small table on Spark goes each way that a large one goes."""
 
+from msgid.audit._files import names_in_sent
 from msgid.audit._options import columns_in
-from msgid.audit._sides import names_in_sent
 from msgid.audit.definitions import MAX_MESSAGES
 from spark_ext.auditing._values import Sizes
 from spark_ext.auditing.comparison import report_of, side_of
