@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
+_EDGES: Final = "losses before the first row of a log and after its last"
 _LISTS: Final = ("findings", "differences", "gaps", "logs", "generators", "nodes", "kinds", "not_checked")
 
 
@@ -233,8 +234,8 @@ class Report:
     @property
     def verdict(self) -> list[str]:
         """The lines above the findings: the conclusion, and the checks that were not made."""
-        skipped = "; ".join(unchecked(self.not_checked))
-        return [*self.conclusion, *([f"not checked: {skipped}"] if skipped else [])]
+        skipped = [*unchecked(self.not_checked), *([_EDGES] if self.logs and self.sent is None else [])]
+        return [*self.conclusion, *([f"not checked: {'; '.join(skipped)}"] if skipped else [])]
 
     @property
     def conclusion(self) -> list[str]:

@@ -236,8 +236,9 @@ def assign_id(run: str | None = None, at: datetime | float | None = None) -> Col
     Parameters
     ----------
     run : str, optional
-        Name of the run: the same name, time, partitions and order of rows give the same IDs again. Default: a random
-        node, new at each call of this function.
+        Name of the run: the same name, time, partitions and order of rows give the same IDs again. If a later run with
+        one name and time divides its rows in another way, as adaptive execution may, **other rows get these IDs**: give
+        each run a time of its own. Default: a random node, new at each call of this function.
     at : datetime or float, optional
         Time of the run, an aware datetime or Unix seconds. Default: the time of this call. An ID keeps the seconds
         since 2021 modulo 2**32, so the time of an ID is right for 2021 to 2157 alone.
@@ -322,7 +323,7 @@ def assign_ids(
         Unique key of the rows. Each partition is sorted by it first, so that a stage that runs again gives a row the
         same number.
     run, at
-        as for `assign_id`.
+        as for `assign_id`: a run with the same name and time must have the same partitions.
 
     Returns
     -------

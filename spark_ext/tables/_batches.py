@@ -132,7 +132,9 @@ def check_fits(rows: T.StructType, table: T.StructType, path: str) -> None:
     types = {field.name: plain(field.dataType) for field in table}
     for name, type in ((field.name, plain(field.dataType)) for field in rows):
         if name not in types:
-            raise TableConflict(f"cannot write column {name!r} to {path}: the table has {', '.join(types)}")
+            raise TableConflict(
+                f"cannot write column {name!r} to {path}: the table has {', '.join(types)}; evolve=True adds it"
+            )
         if type != types[name]:
             raise TableConflict(
                 f"cannot write column {name!r} to {path}: it must be {types[name].simpleString()}, got "

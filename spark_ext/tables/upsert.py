@@ -137,7 +137,7 @@ def upsert_postgres(
     table: str | tuple[str, str],
     key: str | Sequence[str] = "id",
     *,
-    key_is_id: bool = True,
+    key_is_id: bool | None = None,
     latest_by: str | None = None,
     evolve: bool = False,
 ) -> Upserted:
@@ -165,9 +165,9 @@ def upsert_postgres(
     values, refuses those that do not fit, and compares them as its own. A trigger must not change or drop the rows of
     an insert.
 
-    IDs are compared by value, never by spelling. A key of text or bytes is therefore stored in its canonical form: an
-    ID of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as
-    it is. Rows that another program has inserted must have their keys in that form, too.
+    IDs are compared by value, never by spelling. The IDs of a key are therefore stored in their canonical form: an ID
+    of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as it
+    is. Rows that another program has inserted must have their IDs in that form, too.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ def upsert_postgres(
         the table's name, ``table`` or ``schema.table``; a tuple (schema, table) if a name has a dot.
     key : str or sequence of str
         the column of the key, or its columns.
-    key_is_id : bool
+    key_is_id : bool, optional
         whether the columns of the key have IDs. If False, keys are stored and compared unchanged: 32 hex digits, for
-        example, are not read as an ID of version 0.
+        example, are not read as an ID of version 0. Default: a column named ``id`` has IDs, and others do not.
     latest_by : str, optional
         the column that orders the rows of a key, such as a version or a time. Default: the first row of a key stays.
     evolve : bool
@@ -218,7 +218,7 @@ def upsert_postgres(
     keys = (key,) if isinstance(key, str) else tuple(key)
     if not keys or not {*keys, latest_by} - {None} <= {*batch_df.columns}:
         raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
-    for name in keys if key_is_id else ():
+    for name in (one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id")):
         batch_df = _with_canonical_key(batch_df, name)
     use_own_python(batch_df.sparkSession)
     wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), latest_by)
@@ -432,7 +432,7 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
             held[name] = type
         if not _takes(held.get(name, ""), type):
-            found = f"it is {held[name]}" if name in held else "it is missing"
+            found = f"it is {held[name]}" if name in held else "it is missing: evolve=True adds it"
             raise target.error(f"column {name!r} must be {type}, and {found}")
     unique = connection.execute(
         "SELECT FROM pg_index i WHERE indrelid = %s AND indisunique AND indnkeyatts = %s AND indpred IS NULL "

@@ -179,6 +179,9 @@ def test_upsert_postgres_keys_that_are_not_ids_are_compared_as_they_are(spark, s
     rows = spark.createDataFrame([(V0,), (V0.lower(),)], "id string")
     assert upsert_postgres(rows, server, "plain_keys", key_is_id=False) == Upserted(2, 0, 0)
     assert sorted(rows_of("plain_keys")) == [(V0,), (V0.lower(),)]
+    hashes = rows.withColumnRenamed("id", "order_key")
+    assert upsert_postgres(hashes, server, "hashes", "order_key") == Upserted(2, 0, 0)
+    assert upsert_postgres(hashes, server, "ids_by_name", "order_key", key_is_id=True) == Upserted(1, 1, 0)
 
 
 TYPES = """
