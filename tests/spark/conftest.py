@@ -16,15 +16,8 @@ def other_settings(request, spark):
         yield
 
 
-@pytest.fixture
-def generated_code(spark):
-    """Run the queries of a test with generated code."""
-    with settings(spark, GENERATED):
-        yield
-
-
 @pytest.fixture(scope="module")
-def module_of_generated_code(spark):
+def generated_code(spark):
     """Run the queries of a module with generated code."""
     with settings(spark, GENERATED):
         yield

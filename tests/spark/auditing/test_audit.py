@@ -21,7 +21,6 @@ import msgid.audit
 import spark_ext
 from msgid import layout
 from msgid.audit import facts
-from spark_ext._settings import settings
 from spark_ext.auditing._reductions import id_words, log_summary
 from spark_ext.auditing.table_audit import audit_of
 from spark_ext.cli import spark_ext as command
@@ -99,17 +98,6 @@ def test_generators_whose_node_declares_another_origin_are_those_of_python(spark
     same(way(df, parent="parent"), report)
     only = table.slice(0, 4 * 2 * 55)
     same(way(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
-
-
-@pytest.mark.variants
-@pytest.mark.parametrize("way", ["summaries", "spread"], indirect=True)
-def test_audit_with_long_offsets_in_arrow_is_that_of_python(spark, tmp_path, way):
-    """A session whose columns of a batch have more than 2 GB has `useLargeVarTypes`."""
-    table = several((13,))[1]
-    df = read(spark, table, tmp_path)
-    with settings(spark, {"spark.sql.execution.arrow.useLargeVarTypes": "true"}):
-        same(way(df, **DETAILS), msgid.audit.audit_table(table, **DETAILS))
-        assert spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
 
 
 def hostile():

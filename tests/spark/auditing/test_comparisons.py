@@ -68,12 +68,11 @@ def drawn(chance, names, rows=1_500):
 
 
 def test_sides_with_few_common_messages_are_told(spark):
-    """The rows of a message that one side has alone are summed in the JVM."""
-    for ids, is_said in ((("aa", "bb"), True), (("aac", "bbc"), False)):
-        frames = [spark.createDataFrame([(id,) for id in side], "id string") for side in ids]
-        report = compared(frames, SIZES["summaries"])
-        assert ("At least 9 of 10 compared messages" in str(report)) is is_said
-        assert report.to_json() == msgid.audit.compare(*map(list, ids)).to_json()
+    """The rows of a message that one side has alone are summed in the JVM; the threshold is that of Python."""
+    frames = [spark.createDataFrame([(id,) for id in side], "id string") for side in ("aa", "bb")]
+    report = compared(frames, SIZES["summaries"])
+    assert "At least 9 of 10 compared messages" in str(report)
+    assert report.to_json() == msgid.audit.compare(["a"] * 2, ["b"] * 2).to_json()
 
 
 @pytest.mark.parametrize("way", [pytest.param("driver", marks=pytest.mark.details), "summaries"])

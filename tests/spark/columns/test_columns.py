@@ -148,12 +148,6 @@ def test_columns_of_any_bytes_agree_with_msgid(spark, connect, ansi):
     check_all(spark, connect, raws, "binary")
 
 
-@pytest.mark.details
-def test_columns_in_generated_code_agree_with_msgid(spark, connect, generated_code):
-    """Real IDs and hostile text, in the code that Spark generates and compiles by default."""
-    check_all(spark, connect, [*(row.id for row in vectors.REAL_IDS), *HOSTILE.values()])
-
-
 HOSTILE = {
     "empty": "",
     "33 digits": V1[:-1],

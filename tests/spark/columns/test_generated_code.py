@@ -34,7 +34,7 @@ ARGUMENTS = {"offset": "offset", "at": "offset", "near": "offset", "timestamp": 
 
 
 @pytest.fixture(scope="module")
-def ids(spark, module_of_generated_code, connect):
+def ids(spark, generated_code, connect):
     """One row with a text and an integer, cached, so that the optimizer neither computes nor repeats them."""
     if connect:
         pytest.skip("Spark Connect has the same plans, and no explain of the code in this form")
