@@ -178,6 +178,37 @@ class StoreTests:
         assert open_store().forget_key("key 1") == 1
         assert read(store, "a", key="key 1") == Reading(0, None)
 
+    def test_forget_with_keys_keeps_a_key_that_has_an_entry(self, open_store: Callable[[], Store]) -> None:
+        """Its version goes on, whichever of its entries stays; a key without entries is as new."""
+        store = open_store()
+        for key, times in (("old", (0, 1)), ("first", (9, 0)), ("last", (0, 9))):
+            for id, stored_at in zip("ab", times, strict=True):
+                assert add(store, id, id.encode(), key=key, stored_at=stored_at)
+        assert store.forget(5, keys=True) == 4  # noqa: PLR2004
+        found = open_store().read("h", [("old", "x"), ("first", "a"), ("last", "b")])
+        assert found == [Reading(0, None), Reading(2, None, 1, SUM), Reading(2, b"a", 2, SUM)]
+
+    def test_append_to_a_forgotten_key_of_an_old_version_stores_nothing(self, open_store: Callable[[], Store]) -> None:
+        """A worker has read the key before it was forgotten: the key stays new."""
+        store = open_store()
+        assert add(store, "a", b"state")
+        assert store.forget(5, keys=True) == 1
+        assert store.append("h", [Append("key", 1, b"state", [entry("b", b"other")])]) == [False]
+        assert open_store().forget_key("key") == 0
+        assert read(store, "b") == Reading(0, None)
+
+    def test_forget_key_deletes_the_key_of_one_handler(self, open_store: Callable[[], Store]) -> None:
+        """The other handlers and keys stay as they are, and forgotten messages are still too late."""
+        store = open_store()
+        places = [("one", "key"), ("one", "other"), ("two", "key")]
+        for id, stored_at in (("a", 1), ("b", 9)):
+            for handler, key in places:
+                assert add(store, id, id.encode(), key=key, handler=handler, stored_at=stored_at)
+        assert store.forget(5) == len(places)
+        assert open_store().forget_key("key", handler="one") == 1
+        assert [read(store, "a", key, handler).forgotten for handler, key in places] == [1, 1, 1]
+        assert [read(store, "b", key, handler).handled for handler, key in places] == [None, 2, 2]
+
     def test_workers_that_are_killed_between_steps_handle_each_message_once(
         self, open_store: Callable[[], Store]
     ) -> None:

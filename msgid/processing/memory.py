@@ -127,8 +127,8 @@ class MemoryStore:
         return Reading(newest.version, unpack(entry.before), entry.version, entry.fingerprint, entry.outputs)
 
     def _append(self, handler: str, append: Append) -> bool:
-        entries = self._handlers.setdefault(handler, {}).setdefault(append.key, {})
-        newest = entries.get(None, _NEW)
+        keys = self._handlers.setdefault(handler, {})
+        newest = keys.get(append.key, {}).get(None, _NEW)
         if newest.version != append.version:
             return False
         added: _Entries = {}
@@ -138,7 +138,7 @@ class MemoryStore:
             added[entry.id] = _Stored(version, entry.stored_at, entry.at, entry.fingerprint, before, entry.outputs)
             before = pack(entry.state)
         added[None] = _Stored(version, 0, None, b"", before, None)
-        entries.update(added)
+        keys.setdefault(append.key, added).update(added)
         return True
 
     def _forget(self, handler: str, before: int, keys: bool) -> int:

@@ -38,7 +38,6 @@ from msgid._validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 DEFAULT_REMEMBER: Final = timedelta(days=90)
 _SMALL: Final = 256
@@ -126,14 +125,18 @@ class Store(Protocol):
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
         """Return the states of a key at one moment, oldest first, from one handler or from all handlers."""
 
-    def forget(self, before: int | datetime, *, handler: str | None = None, keys: bool = False) -> int:
+    def forget(self, before: int, *, handler: str | None = None, keys: bool = False) -> int:
         """Delete the entries that were stored before a time, of one handler or of all; return their number.
 
-        With ``keys``, also delete the state of each key that loses its last entry.
+        The time is in microseconds since 1970. With ``keys``, also delete the state of each key that loses its last
+        entry.
         """
 
     def forget_key(self, key: str, *, handler: str | None = None) -> int:
-        """Delete the state and the entries of a key, of one handler or of all; return the number of entries."""
+        """Delete the state and the entries of a key, of one handler or of all; return the number of entries.
+
+        The marks of forgotten messages stay.
+        """
 
 
 class Kept(NamedTuple):
