@@ -186,8 +186,9 @@ class Cleaner:
     def run(self, stop: threading.Event, *, report: Callable[[list[SegmentFile]], object] | None = None) -> None:
         """Clean now and then once per interval, until ``stop`` is set. A disabled policy ends the loop.
 
-        A round that fails is logged by the logger ``msgid.retention``, and the loop goes on. A topic of the policy that
-        is missing ends the loop in the first round alone, because a topic may be deleted later.
+        A round that fails is logged by the logger ``msgid.retention``, and the loop goes on. A segment that stays for a
+        reason is logged once for each reason. A topic of the policy that is missing ends the loop in the first round
+        alone, because a topic may be deleted later.
 
         Args:
             stop: Ends the loop after the current round.
@@ -197,7 +198,7 @@ class Cleaner:
             InvalidPolicy: as for `clean`.
             ValueError: as for `clean`.
         """
-        checked = False
+        checked, logged = False, dict[str, str]()
         while checked_policy(self.policy).enabled:
             try:
                 found = self.clean(apply=True)
@@ -207,9 +208,10 @@ class Cleaner:
                 _log.exception("cannot clean %s; the next try is in %g seconds", self.folder, self.policy.interval)
             else:
                 checked = True
-                for kept in found:
-                    if kept.reason is not None:
-                        _log.warning("cannot remove %s: %s", kept.path, kept.reason)
+                reasons = {kept.path: kept.reason for kept in found if kept.reason is not None}
+                for path, reason in sorted(reasons.items() - logged.items()):
+                    _log.warning("did not delete %s: %s", path, reason)
+                logged = reasons
                 if report is not None:
                     report(found)
             if stop.wait(self.policy.interval):
