@@ -44,6 +44,7 @@ _OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_ti
 """Clocks of integers that do not count from 1970."""
 BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
+_METHODS: Final = ("read", "append", "history", "forget", "forget_key")
 
 _T = TypeVar("_T")
 
@@ -344,8 +345,9 @@ def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message
 
 def check_store(store: object, handler: object = None) -> None:
     """Raise TypeError if an object is not a store."""
-    if isinstance(store, type) or not hasattr(store, "forget_key"):
-        hint = ": call it" if isinstance(store, type) else ""
+    missing = [name for name in _METHODS if not hasattr(store, name)]
+    if isinstance(store, type) or missing:
+        hint = ": call it" if isinstance(store, type) else f": {missing[0]} is missing"
         hint = ": store and handler are swapped" if hasattr(handler, "forget_key") else hint
         raise TypeError(f"store must be a store, such as MemoryStore(), got {quote(store)}{hint}")
 

@@ -47,6 +47,7 @@ PROCESSING = [
         "store must be a store, such as MemoryStore(), got <class 'msgid.processing.memory.MemoryStore'>: call it",
     ),
     (lambda: Processor(keep, MemoryStore(), print), "store and handler are swapped"),
+    (lambda: Processor(type("Half", (), {"forget_key": keep})(), keep, print), ": read is missing"),
     (lambda: processor(dead_letter=[]), "pass its method dead_letter=letters.append"),
     (lambda: processor(dumps=5), "dumps must be a function, got 5"),
     (lambda: processor(clock=0), "clock must be a function, got 0"),
