@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _LOCK: Final = 6221
-"""The advisory lock for creating the tables and for deleting entries."""
+"""The advisory lock for creating the tables; deleting the entries of a handler locks its number."""
 _ENCODINGS: Final = ("UTF8", "SQL_ASCII")
 """The encodings that hold every text; a database in SQL_ASCII keeps the bytes of UTF-8."""
 # Every statement looks up rows by keys. A plan from a time when the tables were small must not scan them, and must not

@@ -91,16 +91,18 @@ def fork(number, frame):
 signal.signal(signal.SIGUSR1, fork)
 
 def work(connection):
+    forked.insert(0, connection)
     connection.execute("INSERT INTO msgid_handlers VALUES (1, 'h')")
     os.kill(os.getpid(), signal.SIGUSR1)
-    if forked[0]:
-        assert os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 7
+    if forked[1]:
+        assert os.waitstatus_to_exitcode(os.waitpid(forked[1], 0)[1]) == 7
     return "done"
 
 try:
     store._transact(work, writes=True)
 except RuntimeError as error:
     assert "cannot use a SqliteStore after a fork" in str(error)
+    assert forked.pop(0).in_transaction
     del store  # the child frees the connection, and ends as Python ends
     gc.collect()
     sys.exit(7)

@@ -219,9 +219,6 @@ def test_message_that_cannot_be_copied_does_not_stop_its_batch(new_store, publis
     assert letters[-1].error == "TypeError: dumps must return bytes, got 'text'"
 
 
-# --- what changed between two deliveries ------------------------------------------------------------------------------
-
-
 def of_version(number):
     def handler(state, message, context):
         context.publish({"version": number, "before": state})
@@ -247,9 +244,6 @@ def test_redelivered_message_whose_outputs_changed_is_an_error(new_store, publis
     assert changed.handle(message("b")).outputs[0].body == {"version": 2, "before": 1}
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
-
-
 class Methods:
     def method(self, state, message, context):
         return state
@@ -267,9 +261,6 @@ def test_handler_without_a_name_of_its_own_needs_one(handler):
     with pytest.raises(ValueError, match="name must be given for a handler without a name of its own"):
         Processor(MemoryStore(), handler, print)
     assert Processor(MemoryStore(), handler, print, name="n").handle(message("a")).kind == "new"
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
 
 
 def test_handle_many_without_dead_letters_raises_after_all_others_were_handled(new_store, published):

@@ -88,6 +88,7 @@ def test_open_waits_for_the_lock_that_the_switch_to_wal_needs(tmp_path):
     other.execute("COMMIT")
     thread.join(60)
     assert add(opened[0], "a", b"state")
+    assert opened[0]._connection().execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
 @pytest.mark.parametrize("moment", ["read", "append"])
