@@ -14,7 +14,7 @@ from msgid.errors import InvalidMessage, InvalidMessageId
 from msgid.ids._bytes import identity, identity_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse
-from msgid.layout import EPOCH_UNIX, FIELDS
+from msgid.layout import EPOCH_UNIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TEXT_LIMIT: Final = 1000
 """The maximum number of bytes of a key and of an ID: PostgreSQL's index holds both in one row of 2700 bytes."""
-_SECONDS: Final = slice(FIELDS["seconds"].start, FIELDS["seconds"].stop)
 _AS_BYTES: Final = re.compile(r"0x(?:[0-9A-F]{2})+", re.ASCII)
 
 
@@ -110,8 +109,7 @@ def read_id(id: object) -> Known:
     except InvalidMessageId:
         known = None
     if isinstance(known, MessageId):
-        raw = bytes(known)
-        return Known(str(known), raw, int.from_bytes(raw[_SECONDS], "big") or None)
+        return Known(str(known), bytes(known), known.seconds or None)
     same = identity(id)
     return Known(same, identity_bytes(same), None)
 

@@ -255,20 +255,8 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
     duplicates, conflicts, late = total(blocks.duplicates), total(blocks.conflicts), total(blocks.late)
     rows = total(blocks.rows)
     worst = np.lexsort((log, -rows, -(missing + duplicates + conflicts + late)))[:MAX_ROWS]
-    first_time = np.minimum.reduceat(blocks.first_time, first)
-    last_time = np.maximum.reduceat(blocks.last_time, first)
-    numbers = (
-        log,
-        rows,
-        blocks.low[first],
-        blocks.high[end],
-        first_time,
-        last_time,
-        missing,
-        duplicates,
-        conflicts,
-        late,
-    )
+    times = np.minimum.reduceat(blocks.first_time, first), np.maximum.reduceat(blocks.last_time, first)
+    numbers = log, rows, blocks.low[first], blocks.high[end], *times, missing, duplicates, conflicts, late
     logs = [
         LogRow(names[place], number, low, high, moment(begin), moment(until), *counts)
         for place, number, low, high, begin, until, *counts in np.transpose(numbers)[worst].tolist()

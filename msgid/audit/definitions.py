@@ -70,8 +70,6 @@ MAX_ROWS: Final = 10_000
 MAX_SCOPES: Final = 1_000
 """Number of findings of one check; one further finding counts the rest."""
 
-PRINTABLE: Final = "[ -~]+"
-"""The pattern of bytes in a column of IDs that are text: printable ASCII."""
 NULL_KIND: Final = "null"
 MALFORMED_KIND: Final = "malformed"
 """The kinds of values that are not IDs."""
@@ -152,7 +150,7 @@ _MEANINGS: Final[dict[Severity, dict[str, str]]] = {
         "before they landed, and more than a day before.",
     },
 }
-"""What a finding of each check means, and what usually causes it, by severity and in the order of a report."""
+"""The meaning of each check's findings with their usual cause, by severity and in the order of a report."""
 CHECKS: Final = {
     name: Check(severity, meaning) for severity, meanings in _MEANINGS.items() for name, meaning in meanings.items()
 }

@@ -149,7 +149,7 @@ class Counted(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All facts of a table; each list is bounded, and what it leaves out is counted."""
+    """All facts of a table; each list is bounded, and the entries beyond its bound are counted."""
 
     rows: int
     kinds: list[tuple[str, str | None, int]]

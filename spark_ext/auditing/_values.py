@@ -15,7 +15,6 @@ from msgid import layout
 from msgid._known_tables import Columns
 from msgid.audit._columns import LOG
 from msgid.audit._files import Side
-from msgid.audit.definitions import PRINTABLE
 from msgid.audit.facts import merged
 from spark_ext._private import is_classic
 from spark_ext._shipping import shipped
@@ -57,7 +56,7 @@ class Sizes(NamedTuple):
 def text_of_ids(value: Column) -> Column:
     """Return the bytes of IDs as text: printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
     text = value.cast("string")
-    return F.when(text.rlike(rf"\A(?:{PRINTABLE})?\z"), text).otherwise(identity(value))
+    return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
 
 
 def kind_of(df: DataFrame, name: str) -> str:

@@ -74,8 +74,8 @@ def write_once(
         to 9999 end the batch with an error, and no row is written.
     evolve : bool
         whether to add the columns that the table lacks, and to widen its integers and floating-point numbers, if the
-        engine can. Default: such rows are refused. Columns that rows lack are NULL. A change
-        stays if the batch fails after it.
+        engine can. Default: such rows are refused. Columns that rows lack are NULL. A change stays if the batch fails
+        after it.
     storage_options : dict of str to str, optional
         credentials and settings with which `deltalake` reaches the table's store.
 
