@@ -104,26 +104,29 @@ def browser() -> Iterator[Any]:
         driver.quit()
 
 
-def faults_of_page(driver: Any, address: str, width: int, scheme: str) -> list[str]:
-    """Return the faults of one page at one width in one colour scheme."""
-    phone = width == min(WIDTHS)  # its scroll bars lie over the page
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": phone}
-    )
-    driver.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
+def faults_of_page(driver: Any, address: str, scheme: str) -> list[str]:
+    """Return the faults of one page in one colour scheme: it is loaded once, and looked at in each width."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     driver.get(address)
     faults = [f"console: {entry['message']}" for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     shown = "slate" if scheme == "dark" else "default"
     if driver.execute_script("return document.body.dataset.mdColorScheme") != shown:
         faults.append(f"the page is not {scheme}")
-    wide = driver.execute_script("return document.documentElement.scrollWidth")
-    if wide > width:
-        faults.append(f"the page is {wide} pixels wide")
-    driver.execute_script("document.querySelector('.md-header').style.visibility = 'hidden'")  # it covers large images
-    for image in driver.find_elements("css selector", "article img"):
-        faults += _faults_of_image(driver, image)
+    # The header covers large images, and parts of the page would move for a while after each change of the width.
+    driver.execute_script("""
+        const rules = ".md-header { visibility: hidden } * { transition: none !important }";
+        document.head.appendChild(document.createElement("style")).textContent = rules;
+    """)
+    for width in WIDTHS:
+        phone = width == min(WIDTHS)  # its scroll bars lie over the page
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": phone}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        wide = driver.execute_script("return document.documentElement.scrollWidth")
+        if wide > width:
+            faults.append(f"{wide} pixels wide at {width}")
+        for image in driver.find_elements("css selector", "article img"):
+            faults += [f"{fault} at {width}" for fault in _faults_of_image(driver, image)]
     return faults
 
 
@@ -185,10 +188,8 @@ def main(site: Path = SITE) -> int:
     with served(site) as address:
         for scheme in SCHEMES:
             with browser() as driver:  # a new one, because the site stores the scheme of its first visit
-                for width in WIDTHS:
-                    for page in pages:
-                        found = faults_of_page(driver, f"{address}/{page}", width, scheme)
-                        faults += [f"{page} at {width}, {scheme}: {fault}" for fault in found]
+                for page in pages:
+                    faults += [f"{page}, {scheme}: {one}" for one in faults_of_page(driver, f"{address}/{page}", scheme)]
                 copied = copied_text(driver, f"{address}/tutorial/ids.html")
                 if ">>>" in copied or "(34, 17, 1)" in copied:
                     faults.append(f"the copy button copies {copied!r}")
