@@ -62,6 +62,7 @@ def plan_of(df, capsys):
     return capsys.readouterr().out
 
 
+@pytest.mark.details
 def test_shuffles_sorts_and_workers_are_those_of_the_page(spark, table, capsys):
     """Each operation, in a plan of rows that are read from files."""
     df, found = spark.read.parquet(table), {}
@@ -94,6 +95,7 @@ def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
         assert "HashAggregate" in above[-1]
 
 
+@pytest.mark.details
 def test_summaries_of_an_audit_have_a_row_per_word(spark):
     """A table without gaps has one word per 32 rows, and a block per 65,536."""
     rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")

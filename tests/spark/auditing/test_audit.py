@@ -188,6 +188,7 @@ def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi, way):
         same(way(few, **ODD), msgid.audit.audit_table(rows, **ODD))
 
 
+@pytest.mark.details
 def test_audit_of_many_logs_is_that_of_python(spark, tmp_path, way):
     """A thousand logs with a fault each are listed in the same order, and the others are counted."""
     logs = 1_200

@@ -92,6 +92,7 @@ seen_ids = st.tuples(
 )
 
 
+@pytest.mark.details
 def test_v0_time_of_any_id_is_the_one_of_msgid(spark, connect, ansi):
     """To the millisecond: the vectors of RocketMQ's own Java, and any ID near any moment, or NULL if none is near.
 
@@ -200,6 +201,7 @@ def test_position_id_of_an_offset_that_is_not_an_integer_raises_before_the_query
 
 
 @pytest.mark.parametrize(("at", "ansi"), [(1_648_047_038_000, "true"), (-62_135_596_801, "false")], indirect=["ansi"])
+@pytest.mark.details
 def test_times_outside_the_years_1_to_9999_raise_as_in_python(spark, ansi, at):
     """Milliseconds are not read as seconds; an offset or parent that is NULL still gives NULL."""
     with pytest.raises(ValueError, match=f"within the years 1 to 9999, got {at}"):
@@ -241,6 +243,7 @@ AT_A_MOMENT = {
 @pytest.mark.parametrize(
     ("at", "name", "ansi"), covering(list(MOMENTS_OUTSIDE), list(AT_A_MOMENT), ANSI, strength=1), indirect=["ansi"]
 )
+@pytest.mark.details
 def test_numbers_that_are_no_moment_raise_before_spark_changes_them(spark, ansi, at, name):
     """No ID is made of what Spark's cast leaves of the number."""
     df = spark.range(1).select(F.lit(PARENT).alias("parent"), F.expr(at).alias("at"))
@@ -250,6 +253,7 @@ def test_numbers_that_are_no_moment_raise_before_spark_changes_them(spark, ansi,
         df.select(AT_A_MOMENT[name]()).collect()
 
 
+@pytest.mark.details
 def test_sources_and_names_that_are_neither_text_nor_integers_raise(spark, ansi):
     """The text of a timestamp depends on the session's time zone, so no ID is made of it."""
     for value in ("current_timestamp()", "current_date()", "1.5D", "1.5BD", "X'07'", "true", "array(1)"):

@@ -79,6 +79,7 @@ class TestPulsar(MessageFormatTests):
     options, good, malformed = {"cluster": "eu"}, GOOD, [(tuple(BAD.values()), b"bad")]
 
 
+@pytest.mark.details
 def test_job_and_audit_use_an_own_message_format(spark, tmp_path, pulsar):
     """The job reads JSON lines of the format, and the audit finds the missing entries of its table."""
     (tmp_path / "in").mkdir()

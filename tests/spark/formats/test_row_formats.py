@@ -118,6 +118,7 @@ class TestKafka(MessageFormatTests):
     good, malformed = judged(KAFKA_ROWS, "value", of_kafka("message_id"))
 
 
+@pytest.mark.details
 def test_kafka_headers_are_ignored_without_a_name(spark):
     """With ``id_header=None``, the place of each row is its identity."""
     good, _ = judged(KAFKA_ROWS, "value", of_kafka(None))
@@ -283,6 +284,7 @@ def of_rocketmq(row):
 
 
 @since(4, 0)
+@pytest.mark.details
 class TestRocketMQ(MessageFormatTests):
     """Rows of the connector, and the recorded messages of a commit log."""
 

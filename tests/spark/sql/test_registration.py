@@ -52,6 +52,7 @@ def test_example_of_each_function_gives_what_it_says(registered, other_settings)
     assert shown == {name: result for name, (_, result) in EXAMPLES.items()}
 
 
+@pytest.mark.details
 def test_msgid_assign_never_repeats_an_id(registered, tmp_path):
     """Neither two statements, two calls, the branches of a CASE, nor the batches of a stream give an ID twice."""
     numbers = registered.range(1000)
@@ -194,6 +195,7 @@ def test_sql_position_of_an_offset_that_is_not_an_integer_raises(registered, ans
         registered.sql(f"SELECT msgid_position('log', {offset}, 0)").collect()
 
 
+@pytest.mark.details
 def test_sql_functions_of_binary_ids_agree_with_those_of_text(registered, ansi):
     """The functions that read fields or make an ID, whose plans are large; `test_equality` has the others."""
     df = registered.createDataFrame([(id,) for id in (V1, BROKER, CLIENT, f"00{BROKER}")], "id string")

@@ -60,6 +60,7 @@ batches = st.lists(st.tuples(st.lists(lines, max_size=25), st.integers(1, 4000))
 
 @settings(max_examples=30)
 @given(batches=batches, limit=LIMITS, packed=st.integers(1, 9), keep_outputs=st.booleans())
+@pytest.mark.details
 def test_process_in_slices_has_the_outputs_and_states_of_one_slice(batches, limit, packed, keep_outputs):
     """Also if the messages of a key fill several slices, with one time, ID or body; replayed messages too."""
     found = []

@@ -41,6 +41,7 @@ def test_batch_run_whose_rows_the_driver_does_not_see_fails(spark, unshared, tmp
 
 
 @pytest.mark.parametrize("format", BOTH)
+@pytest.mark.details
 def test_batches_without_rows_and_with_partitions_are_counted(spark, tmp_path, format):
     """A plan that Spark knows to be empty still gives a count, and so does one file per partition."""
     path = str(tmp_path / "table")

@@ -53,6 +53,7 @@ def test_tables_and_sources_on_s3_do_what_they_do_on_a_disk(tmp_path):
     }
 
 
+@pytest.mark.details
 def test_filesystem_of_s3_takes_keys_as_they_are(monkeypatch):
     """A key with '%20' or '?' is used unchanged, and s3 and s3a are the same store."""
     with running_s3("keys") as environment:  # all servers of a process have the same buckets

@@ -101,6 +101,7 @@ def test_segment_report_of_a_policy_that_names_a_missing_topic_is_refused(spark,
         ids.segment_report(spark.createDataFrame([*rows(), *rows("audit", 2)], SCHEMA), policy, now(121))
 
 
+@pytest.mark.details
 def test_expired_segments_of_a_delta_table_are_deleted_by_one_statement(spark, tmp_path):
     """The report names the segments; a dry run is the report alone."""
     deltalake = pytest.importorskip("deltalake")

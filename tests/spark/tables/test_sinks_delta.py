@@ -64,6 +64,7 @@ def test_write_once_delta_batch_of_another_query_does_not_count_as_written(spark
     assert sorted(row["id"] for row in both(spark, tmp_path)) == [0, 1]
 
 
+@pytest.mark.details
 def test_write_once_delta_partitions_keep_their_values(spark, tmp_path):
     """NULL, escaped characters, digits as text and the first and last date are read unchanged."""
     df = spark.sql("""

@@ -219,6 +219,7 @@ def test_write_once_partition_values_keep_their_type(spark, tmp_path):
 
 
 @pytest.mark.parametrize("format", BOTH)
+@pytest.mark.details
 def test_write_once_partition_whose_text_no_folder_can_have_is_refused(spark, tmp_path, format):
     """Empty text, Spark's name for NULL, NUL, bytes that are not UTF-8, the years 0 and 10000: no row is written."""
     path = str(tmp_path / "table")

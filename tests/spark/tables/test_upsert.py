@@ -87,7 +87,10 @@ REFUSED = {
 """The key and the list of a row that a table does not take, and what the error says."""
 
 
-@pytest.mark.parametrize("case", REFUSED)
+RARE = {"a deferred constraint", "a trigger that raises an error", "a trigger that changes the row"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.details] * (case in RARE)) for case in REFUSED])
 def test_upsert_postgres_row_that_the_database_refuses_ends_the_call_and_no_row_is_written(
     spark, server, rows_of, case
 ):
@@ -228,6 +231,7 @@ def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
     assert len(rows_of("typed")) == 2
 
 
+@pytest.mark.details
 def test_upsert_postgres_keys_of_several_columns(spark, server, rows_of):
     """The columns are one key, in any order of the index; a NULL in one of them is refused."""
     rows = spark.createDataFrame([("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")], 'id string, `N "o"` int, text string')
