@@ -189,7 +189,8 @@ def main(site: Path = SITE) -> int:
         for scheme in SCHEMES:
             with browser() as driver:  # a new one, because the site stores the scheme of its first visit
                 for page in pages:
-                    faults += [f"{page}, {scheme}: {one}" for one in faults_of_page(driver, f"{address}/{page}", scheme)]
+                    found = faults_of_page(driver, f"{address}/{page}", scheme)
+                    faults += [f"{page}, {scheme}: {fault}" for fault in found]
                 copied = copied_text(driver, f"{address}/tutorial/ids.html")
                 if ">>>" in copied or "(34, 17, 1)" in copied:
                     faults.append(f"the copy button copies {copied!r}")
