@@ -11,7 +11,6 @@ not have to fit in a task.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,11 +29,10 @@ from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT, Gaps, Spans, merged_span
 from msgid.audit.definitions import AHEAD_S, COUNTED, TABLE, is_generator
 from msgid.audit.facts import NOTHING, Counted, Facts, merged, part_of
 from spark_ext._shipping import shipped
-from spark_ext.auditing._values import content_columns, facts_in, id_seconds, keep, placed_columns, time_column
+from spark_ext.auditing._values import facts_in, id_seconds, keep
 from spark_ext.columns._crc import look_up, octet, word
-from spark_ext.columns._expressions import hex_text, quoted_name, v1_bytes
+from spark_ext.columns._expressions import hex_text, v1_bytes
 from spark_ext.columns._identity import identity
-from spark_ext.columns._moments import micros_column
 from spark_ext.columns.reading import id_origin
 
 if TYPE_CHECKING:
@@ -53,95 +51,91 @@ NULL: Final = 10
 _BYTE: Final = [str(value) for value in range(256)]
 
 
-def facts_of(df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Facts:
+def facts_of(rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> Facts:
     """Return the facts of a large table.
 
     Args:
-        df: The rows.
-        columns: Their columns.
+        rows: The rows, with one column per role.
+        columns: The columns of the table.
         rules: The rules of the audit.
         sizes: The sizes of the driver and of a task.
     """
-
-    def of_ids() -> tuple[int, list[Facts]]:
-        """Return the number of rows and the facts of the IDs, and of the logs if IDs give the positions."""
-        ids = keep(with_fields(id_words(df, columns, rules.earliest)))
-        parts = id_facts(ids, df, columns, rules, sizes)
-        kinds = list(chain.from_iterable(part.kinds for part in parts))
-        origins = {origin for kind, origin, _ in kinds if kind == layout.KIND_V1}
-        foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
-        foreign = None if foreign is None or foreign.isEmpty() else foreign
-        if columns.parent is not None:
-            parts.append(part_of(orphans(df, columns, foreign)))
-        if origins & set(COUNTED) or foreign is not None:
-            parts += generator_facts(counter_words(ids, foreign), rules, sizes)
-        if columns.offset is None and "position" in origins:
-            parts += log_facts(position_words(ids, foreign), columns, rules, df, sizes)
-        return sum(n for _, _, n in kinds), parts
-
-    def of_logs() -> tuple[int, int, list[Facts]]:
-        """Return the number of rows, of those in no log, and the facts of the logs."""
-        placed = keep(log_summary(df, columns))
-        n = F.col("rows")
-        (held,) = placed.agg(F.sum(n), F.sum(F.when(F.col("source").isNull(), n))).collect()
-        return held[0] or 0, held[1] or 0, log_facts(placed, columns, rules, df, sizes)
-
     # Kept rows end the plan: with the plans of the rows in each, planning would take longer than the work.
-    parts: list[Facts] = []
-    rows = unplaced = 0
     # The two read the table each by itself. Side by side, one uses the cores while the other one is planned.
     with ThreadPoolExecutor(1) as pool:
-        target = inheritable_thread_target(df.sparkSession)(of_logs)
-        logs = None if columns.offset is None else pool.submit(target)
-        if columns.id is not None:
-            rows, parts = of_ids()
-    if logs is not None:
-        rows, unplaced, of_positions = logs.result()
-        parts += of_positions
-    untimed, unlanded = unread_times(df, columns)
-    own = NOTHING._replace(rows=rows, unplaced=unplaced, untimed=untimed, unlanded=unlanded, columns=columns.given)
-    return merged([*parts, own], rules.max_gaps)
+        target = inheritable_thread_target(rows.sparkSession)(_facts_of_logs)
+        logs = None if columns.offset is None else pool.submit(target, rows, columns, rules, sizes)
+        parts = [] if columns.id is None else _facts_of_ids(rows, columns, rules, sizes)
+    number = sum(n for part in parts for _, _, n in part.kinds)
+    placed = [] if logs is None else logs.result()
+    untimed, unlanded = unread_times(rows, columns)
+    own = NOTHING._replace(rows=0 if placed else number, untimed=untimed, unlanded=unlanded, columns=columns.given)
+    return merged([*parts, *placed, own], rules.max_gaps)
+
+
+def _facts_of_ids(rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
+    """Return the facts of the IDs, and of the logs if IDs give the positions."""
+    ids = keep(with_fields(id_words(rows, columns, rules.earliest)))
+    parts = id_facts(ids, rows, columns, rules, sizes)
+    origins = {origin for part in parts for kind, origin, _ in part.kinds if kind == layout.KIND_V1}
+    foreign = keep(foreign_generators(ids)) if origins & {"derived", "position"} else None
+    foreign = None if foreign is None or foreign.isEmpty() else foreign
+    if columns.parent is not None:
+        parts.append(part_of(orphans(rows, foreign)))
+    if origins & set(COUNTED) or foreign is not None:
+        parts += generator_facts(counter_words(ids, foreign), rules, sizes)
+    if columns.offset is None and "position" in origins:
+        parts += log_facts(position_words(ids, foreign), rows, columns, rules, sizes)
+    return parts
+
+
+def _facts_of_logs(rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
+    """Return the facts of the logs, with the number of all rows and of those in no log."""
+    placed, n = keep(log_summary(rows, columns)), F.col("rows")
+    (held,) = placed.agg(F.sum(n), F.sum(F.when(F.col("source").isNull(), n))).collect()
+    own = NOTHING._replace(rows=held[0] or 0, unplaced=held[1] or 0)
+    return [own, *log_facts(placed, rows, columns, rules, sizes)]
 
 
 # --- IDs ---
 
 
-def id_facts(words: DataFrame, df: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
+def id_facts(words: DataFrame, rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
     """Return the kinds of the IDs of a table, and the findings about single IDs.
 
     Args:
         words: The summary that `id_words` returned.
-        df: The rows, in which examples of duplicates are looked for.
-        columns: The columns of the rows.
+        rows: The rows, in which examples of duplicates are looked for.
+        columns: The columns of the table.
         rules: The rules of the audit.
         sizes: The sizes of the driver and of a task.
     """
-    v1, count = _v1_facts(words, df, columns)
+    v1, count = _v1_facts(words, rows, columns)
     others = words.where(F.col("part") >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
     return [v1, *(facts_in(others, "key", _values, rules, sizes) if count else ())]
 
 
-def _v1_facts(words: DataFrame, df: DataFrame, columns: Columns) -> tuple[Facts, int]:
+def _v1_facts(words: DataFrame, rows: DataFrame, columns: Columns) -> tuple[Facts, int]:
     """Return the facts of version-1 IDs, and the number of rows in the summary of other values."""
     key, part, mask = F.col("key"), F.col("part"), F.col("mask")
     faults = {"duplicate_ids": "duplicates", "conflicting_ids": "conflicts", "future_ids": "future"}
     node = F.when(part < OTHER, F.shiftright("node", 40).bitwiseAND(15)).alias("node")
-    rows = words.groupBy(node).agg(
+    by_node = words.groupBy(node).agg(
         F.count(F.lit(1)).alias("values"), F.sum("n").alias("n"),
         *(F.sum(name).alias(check) for check, name in faults.items()),
         *(F.min(_text(key, part, F.col(f"{name}_bit"))).alias(f"{check}_text") for check, name in faults.items()),
         F.min(F.when((part < OTHER) & (F.col("n") > bits_in(mask)), _text(key, part, F.lit(0)))).alias("repeated"),
     ).collect()  # fmt: skip
-    held = [row for row in rows if row["node"] is not None]
+    held = [row for row in by_node if row["node"] is not None]
     found = []
     for check in faults:
         text = min((row[f"{check}_text"] for row in held if row[f"{check}_text"]), default=None)
         found.append(Counted(check, TABLE, sum(row[check] for row in held), text=text))
     word = min((row["repeated"] for row in held if row["repeated"]), default=None)
     if not columns.content and word is not None:
-        found[0] = found[0]._replace(text=_repeated(word, df, columns))
+        found[0] = found[0]._replace(text=_repeated(word, rows))
     kinds = [(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
-    return part_of(found, kinds=kinds), sum(row["values"] for row in rows if row["node"] is None)
+    return part_of(found, kinds=kinds), sum(row["values"] for row in by_node if row["node"] is None)
 
 
 def _values(rows: pa.Table) -> Facts:
@@ -163,33 +157,32 @@ def _text(key: Column, part: Column, bit: Column) -> Column:
     return F.when(part < OTHER, F.concat(F.hex(key), F.substring(last, 2, 2)))
 
 
-def _repeated(word: str, df: DataFrame, columns: Columns) -> str:
+def _repeated(word: str, rows: DataFrame) -> str:
     """Return the first version-1 ID that several rows have, by the first ID of the first word that repeats one."""
-    assert columns.id is not None
-    key, part, bit = id_key(columns.id)
+    key, part, bit = id_key()
     raw = bytes.fromhex(word)
     same = (key == F.lit(raw[:-1])) & (part == F.lit(raw[-1] // WORD_BITS))
-    bits = df.where(same).groupBy(bit.alias("bit")).count().where("count > 1").agg(F.min("bit").alias("bit"))
+    bits = rows.where(same).groupBy(bit.alias("bit")).count().where("count > 1").agg(F.min("bit").alias("bit"))
     return f"{word[:-2]}{raw[-1] + bits.collect()[0]['bit']:02X}"
 
 
-def orphans(df: DataFrame, columns: Columns, foreign: DataFrame | None) -> list[Counted]:
+def orphans(rows: DataFrame, foreign: DataFrame | None) -> list[Counted]:
     """Return the derived IDs whose parent is not the ID of any row.
 
     Args:
-        df: The rows.
-        columns: The columns of the rows, with IDs and parents.
+        rows: The rows, with IDs and parents.
         foreign: ``node`` and ``pid`` of generators whose node declares ``derived``, or None.
     """
-    id, parent = (F.col(quoted_name(str(name))) for name in (columns.id, columns.parent))
-    rows = df.where(id_origin(id) == "derived").select(identity(id).alias("text"), identity(parent).alias("parent"))
+    derived = rows.where(id_origin("id") == "derived").select(
+        identity("id").alias("text"), identity("parent").alias("parent")
+    )
     if foreign is not None:
         code = F.call_function("shiftleft", F.col("node"), F.lit(16)).bitwiseOR(F.col("pid"))
         made = foreign.select(F.lpad(F.hex(code), 16, "0").alias("generator"))
-        rows = rows.withColumn("generator", F.substring("text", 3, 16)).join(made, "generator", "left_anti")
-    lost = rows.where("parent IS NOT NULL").join(df.select(identity(id).alias("parent")), "parent", "left_anti")
+        derived = derived.withColumn("generator", F.substring("text", 3, 16)).join(made, "generator", "left_anti")
+    lost = derived.where("parent IS NOT NULL").join(rows.select(identity("id").alias("parent")), "parent", "left_anti")
     (row,) = lost.agg(F.count(F.lit(1)).alias("count"), F.min("text").alias("text")).collect()
-    return [Counted("orphan_ids", TABLE, row["count"], text=row["text"])] if row["count"] else []
+    return [Counted("orphan_ids", TABLE, row["count"], text=row["text"])]
 
 
 # --- Generators ---
@@ -243,20 +236,20 @@ _RANGE_TYPES: Final = "source string, low bigint, high bigint, messages bigint"
 _HOLES: Final = -1
 
 
-def log_facts(summary: DataFrame, columns: Columns, rules: Rules, df: DataFrame, sizes: Sizes) -> list[Facts]:
+def log_facts(summary: DataFrame, rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
     """Return the facts of logs.
 
     Args:
         summary: The summary that `log_summary` returned.
-        columns: The columns of the rows.
+        rows: The rows, in which examples are looked for.
+        columns: The columns of the table.
         rules: The rules of the audit.
-        df: The rows, in which examples are looked for.
         sizes: The sizes of the driver and of a task.
     """
     placed = summary.where(F.col("source").isNotNull())
     if "word" in summary.columns:
         facts = _logs_of(keep(_blocks_of_words(placed)), placed, rules, sizes)
-        return [_with_offsets(merged(facts, rules.max_gaps), df, columns)]
+        return [_with_offsets(merged(facts, rules.max_gaps), rows, columns)]
     offset = F.col("offset")
     words = placed.groupBy("source", word_of(offset).alias("word")).agg(F.bit_or(bit_of(offset)).alias("mask"))
     return _logs_of(keep(_blocks_of_messages(placed, sizes)), words, rules, sizes)
@@ -354,44 +347,29 @@ def _numbers(rows: pa.Table, name: str) -> Any:
     return pc.fill_null(rows[name], -NEVER if name == "last_time" else NEVER).to_numpy()
 
 
-def _with_offsets(facts: Facts, df: DataFrame, columns: Columns) -> Facts:
+def _with_offsets(facts: Facts, rows: DataFrame, columns: Columns) -> Facts:
     """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
     words = [(one.scope, one.x) for one in facts.found if one.check == "duplicate_messages"]
     if not words:
         return facts
-    asked = df.sparkSession.createDataFrame(words, "source string, word bigint")
-    first = {row["source"]: row["first"] for row in _first_repeated(df, columns, asked).collect()}
+    asked = F.broadcast(rows.sparkSession.createDataFrame(words, "source string, word bigint"))
+    placed = positions(rows) if columns.offset is None else rows.withColumn("word", word_of(F.col("offset")))
+    held = placed.join(asked, ["source", "word"], "left_semi").groupBy("source", "offset").count()
+    repeated = held.where("count > 1").groupBy("source").agg(F.min("offset").alias("first"))
+    first = {row["source"]: row["first"] for row in repeated.collect()}
     found = [one._replace(x=first.get(one.scope)) if one.check == "duplicate_messages" else one for one in facts.found]
     return facts._replace(found=found)
-
-
-def _first_repeated(df: DataFrame, columns: Columns, words: DataFrame) -> DataFrame:
-    """Return the lowest repeated offset in a word of each log: ``source`` and ``first``.
-
-    Args:
-        df: The rows of the table.
-        columns: Their columns.
-        words: One word per log: ``source`` and ``word``.
-    """
-    if columns.offset is not None:
-        rows = df.select(*placed_columns(df, columns))
-        by_offset = rows.withColumn("word", word_of(F.col("offset")))
-    else:
-        assert columns.id is not None
-        by_offset = positions(df, columns.id)
-    held = by_offset.join(F.broadcast(words), ["source", "word"], "left_semi").groupBy("source", "offset").count()
-    return held.where("count > 1").groupBy("source").agg(F.min("offset").alias("first"))
 
 
 # --- Rows reduced to words ---
 
 
-def id_key(name: str) -> tuple[Column, Column, Column]:
-    """Return the key, the part and the bit of the IDs of a column; equal if and only if the IDs are.
+def id_key() -> tuple[Column, Column, Column]:
+    """Return the key, the part and the bit of the IDs of rows; equal if and only if the IDs are.
 
     The key of a version-1 ID is its first 16 bytes. The last byte is the part (3 bits) and the bit (5 bits).
     """
-    value = F.col(quoted_name(name))
+    value = F.col("id")
     raw = v1_bytes(hex_text(value))
     is_v1 = raw.isNotNull()
     last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
@@ -403,7 +381,7 @@ def id_key(name: str) -> tuple[Column, Column, Column]:
     return key, part.cast("tinyint"), bit.cast("tinyint")
 
 
-def id_words(df: DataFrame, columns: Columns, not_before: int | None) -> DataFrame:
+def id_words(rows: DataFrame, columns: Columns, not_before: int | None) -> DataFrame:
     """Return the summary of a table's IDs: one row per 32 version-1 IDs, and one per other value.
 
     Returns:
@@ -411,16 +389,13 @@ def id_words(df: DataFrame, columns: Columns, not_before: int | None) -> DataFra
         microseconds. ``duplicates``, ``conflicts`` and ``future`` count rows, contents and IDs, and ``future_bit`` is
         the first bit. So are ``duplicates_bit`` and ``conflicts_bit`` if contents are compared.
     """
-    assert columns.id is not None
-    key, part, bit = id_key(columns.id)
-    landed, near = micros_column(df, columns.landed), micros_column(df, columns.landed or columns.timestamp)
-    seconds, no = id_seconds(columns.id), F.lit(False)
+    key, part, bit = id_key()
+    seconds, no = id_seconds(F.col("id")), F.lit(False)
     early = no if not_before is None else F.coalesce(seconds < not_before, no)
-    future = (early | F.coalesce((seconds - AHEAD_S) * 1_000_000 > landed, no)).cast("bigint")
-    rows = df.select(
-        key.alias("key"), part.alias("part"), bit.alias("bit"), *content_columns(df, columns), near.alias("near"),
-        future.alias("future"),
-    )  # fmt: skip
+    future = (early | F.coalesce((seconds - AHEAD_S) * 1_000_000 > F.col("landed"), no)).cast("bigint")
+    near = F.col("landed" if columns.landed else "timestamp")
+    values = (key.alias("key"), part.alias("part"), bit.alias("bit"), near.alias("near"), future.alias("future"))
+    rows = rows.select(*values, "content")
     n, contents, bit, mask = (F.col(name) for name in ("n", "contents", "bit", "mask"))
     own, numbers, firsts = [], [F.count(F.lit(1)).alias("n")], {}
     if columns.landed or columns.timestamp:
@@ -444,17 +419,17 @@ def id_words(df: DataFrame, columns: Columns, not_before: int | None) -> DataFra
     return words.withColumns({"duplicates": n - contents, "conflicts": contents - bits, **missing})
 
 
-def unread_times(df: DataFrame, columns: Columns) -> tuple[int, int]:
+def unread_times(rows: DataFrame, columns: Columns) -> tuple[int, int]:
     """Return the numbers of rows without a valid timestamp and landing time; 0 without such columns."""
-    names = (columns.timestamp, columns.landed)
-    if not any(names):
+    given = {"timestamp": columns.timestamp, "landed": columns.landed}
+    if not any(given.values()):
         return 0, 0
-    lacking = [F.count_if(F.lit(name is not None) & micros_column(df, name).isNull()) for name in names]
-    (row,) = df.agg(*lacking).collect()
+    lacking = (F.count_if(F.lit(name is not None) & F.col(role).isNull()) for role, name in given.items())
+    (row,) = rows.agg(*lacking).collect()
     return row[0], row[1]
 
 
-def log_summary(df: DataFrame, columns: Columns) -> DataFrame:
+def log_summary(rows: DataFrame, columns: Columns) -> DataFrame:
     """Return the summary of a table's logs.
 
     Returns:
@@ -462,21 +437,19 @@ def log_summary(df: DataFrame, columns: Columns) -> DataFrame:
         compared, one row per message: ``block``, ``offset``, ``timestamp`` and ``landed`` in microseconds, and the
         number of ``contents``. Else one row per word: ``word`` and ``mask``.
     """
-    place, time = F.col("offset"), time_column(df, columns).alias("time")
+    place = F.col("offset")
     common = [F.count(F.lit(1)).alias("rows"), F.min("time").alias("first_time"), F.max("time").alias("last_time")]
     if not (columns.timestamp or columns.landed or columns.content):
-        words = df.select(*placed_columns(df, columns), time).groupBy("source", word_of(place).alias("word"))
+        words = rows.select("source", "offset", "time").groupBy("source", word_of(place).alias("word"))
         return words.agg(F.bit_or(bit_of(place)).alias("mask"), *common)
-    times = {name: micros_column(df, getattr(columns, name)) for name in ("timestamp", "landed")}
-    content = content_columns(df, columns)
-    rows = df.select(*placed_columns(df, columns), time, *(one.alias(name) for name, one in times.items()), *content)
     # One shuffle by blocks of offsets serves all that follows: each block is in one task, a log is not.
     # Rows in no log keep to the tasks that they came in.
     block = F.coalesce(F.shiftright("offset", BLOCK_SHIFT), -1 - F.spark_partition_id().cast("bigint"))
-    blocks = rows.withColumn("block", block).repartition("source", "block")
-    contents = F.count_distinct("content") if content else F.lit(1).cast("bigint")
+    roles = rows.select("source", "offset", "time", "timestamp", "landed", *(["content"] if columns.content else []))
+    blocks = roles.withColumn("block", block).repartition("source", "block")
+    contents = F.count_distinct("content") if columns.content else F.lit(1).cast("bigint")
     return blocks.groupBy("source", "block", "offset").agg(
-        *common, contents.alias("contents"), *(F.min(name).alias(name) for name in times)
+        *common, contents.alias("contents"), F.min("timestamp").alias("timestamp"), F.min("landed").alias("landed")
     )
 
 
@@ -575,10 +548,10 @@ def position_words(ids: DataFrame, foreign: DataFrame | None) -> DataFrame:
     )
 
 
-def positions(df: DataFrame, id: str) -> DataFrame:
-    """Return ``source``, ``word`` and ``offset`` of the rows whose ID in a column is a position."""
-    key, part, bit = id_key(id)
-    rows = with_fields(df.select(key.alias("key"), part.alias("part"), bit.cast("bigint").alias("bit")))
+def positions(rows: DataFrame) -> DataFrame:
+    """Return ``source``, ``word`` and ``offset`` of the rows whose ID is a position."""
+    key, part, bit = id_key()
+    rows = with_fields(rows.select(key.alias("key"), part.alias("part"), bit.cast("bigint").alias("bit")))
     rows = rows.where((F.col("part") < OTHER) & _origin_is("position"))
     rows = rows.select(mac_text(F.col("node")).alias("source"), _place().alias("word"), "bit")
     return rows.select("source", "word", (F.col("word") * WORD_BITS + F.col("bit")).alias("offset"))

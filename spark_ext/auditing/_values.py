@@ -19,7 +19,7 @@ from msgid.audit.facts import merged
 from spark_ext._private import is_classic
 from spark_ext._shipping import shipped
 from spark_ext.columns._crc import word
-from spark_ext.columns._expressions import hex_text, integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._expressions import hex_text, integer_column, null_text, quoted_name, type_of, v1_bytes
 from spark_ext.columns._identity import identity
 from spark_ext.columns._moments import micros_column
 from spark_ext.streaming._fingerprint import fingerprint_of
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 256
 """Bytes of the longest ID or log name that is collected. A table with a longer one is audited on Spark alone."""
-_TEXTS: Final = ("id", "parent", "source")
-_LONG: Final = "is_long"
 
 
 class Sizes(NamedTuple):
@@ -91,39 +89,48 @@ def source_column(df: DataFrame, columns: Columns) -> Column:
 
 def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:
     """Return the log and the offset of each row; NULL for a row that does not have both."""
-    log, offset = source_column(df, columns), offset_column(df, str(columns.offset))
+    if columns.offset is None:
+        return null_text().alias("source"), F.lit(None).cast("bigint").alias("offset")
+    log, offset = source_column(df, columns), offset_column(df, columns.offset)
     placed = log.isNotNull() & offset.isNotNull()
     return F.when(placed, log).alias("source"), F.when(placed, offset).alias("offset")
 
 
-def id_seconds(name: str) -> Column:
+def id_seconds(id: Column) -> Column:
     """Return the Unix seconds of version-1 IDs; NULL for any other value."""
-    raw = v1_bytes(hex_text(F.col(quoted_name(name))))
+    raw = v1_bytes(hex_text(id))
     return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
 
 
-def time_column(df: DataFrame, columns: Columns) -> Column:
-    """Return the own time of each row in microseconds, or else that of its ID."""
-    if columns.timestamp is None and columns.id is not None:
-        return id_seconds(columns.id) * 1_000_000
-    return micros_column(df, columns.timestamp)
+def rows_of(df: DataFrame, columns: Columns, *others: Column) -> DataFrame:
+    """Return the rows of a table with one column per role, which is NULL if the table does not have it; and others.
+
+    ``id`` and ``parent`` are text. ``source`` and ``offset`` are NULL in a row that does not have both. ``timestamp``,
+    ``landed`` and ``time``, which is the timestamp or else the time of the ID, are microseconds since 1970. ``content``
+    is the fingerprint of the content.
+    """
+    id, parent = (null_text() if name is None else F.col(quoted_name(name)) for name in (columns.id, columns.parent))
+    timestamp = micros_column(df, columns.timestamp)
+    return df.select(
+        id.alias("id"), parent.alias("parent"), *placed_columns(df, columns), timestamp.alias("timestamp"),
+        micros_column(df, columns.landed).alias("landed"), _content(df, columns).alias("content"),
+        (timestamp if columns.timestamp else id_seconds(id) * 1_000_000).alias("time"), *others,
+    )  # fmt: skip
 
 
-def content_columns(df: DataFrame, columns: Columns) -> list[Column]:
-    """Return the fingerprint of the content in a list, which is empty if content is not compared.
+def _content(df: DataFrame, columns: Columns) -> Column:
+    """Return the fingerprint of the content, or NULL if content is not compared.
 
     The columns have the names of their places, because two sides of a comparison have other names. Text has the
     fingerprint of its bytes.
     """
-    if not columns.content:
-        return []
     values = []
     for place, name in enumerate(columns.content):
         kind, value = df.schema[name].dataType, F.col(quoted_name(name))
         is_text = isinstance(kind, StringType)
         field = StructField(f"{place:04}", BinaryType() if is_text else kind)
         values.append((value.cast("binary") if is_text else value, field))
-    return [fingerprint_of(values).alias("content")]
+    return fingerprint_of(values) if values else F.lit(None).cast("binary")
 
 
 def facts_in(
@@ -168,35 +175,18 @@ def keep(df: DataFrame) -> DataFrame:
 # --- A table of few rows, on the driver ---
 
 
-def collected(df: DataFrame, columns: Columns, sizes: Sizes) -> Side | None:
-    """Return the rows with one column per role, or None if they are too many or too long."""
-    values = _values(df, columns)
-    texts = [F.col(name) for name in values if name in _TEXTS]
-    is_long = reduce(or_, (F.coalesce(F.octet_length(text) > _LONGEST, F.lit(False)) for text in texts), F.lit(False))
-    rows = df.select(*(value.alias(name) for name, value in values.items()))
+def collected(rows: DataFrame, columns: Columns, sizes: Sizes) -> Side | None:
+    """Return the rows that `rows_of` returned, with the roles that are given; None if they are too many or too long."""
+    names = [name for name, is_given in columns.given.items() if is_given]
+    names += ["source"] if columns.offset else []
+    long = (F.coalesce(F.octet_length(name) > _LONGEST, F.lit(False)) for name in ("id", "parent", "source"))
+    is_long = reduce(or_, long)
     # take() reads as few partitions as it needs; a result as Arrow would need all.
-    rows = rows.select(*(F.when(~is_long, F.col(name)).alias(name) for name in values), is_long.alias(_LONG))
-    held = rows.take(sizes.table + 1)
-    if len(held) > sizes.table or any(row[_LONG] for row in held):
+    held = rows.select(is_long, *(F.when(~is_long, F.col(name)) for name in names)).take(sizes.table + 1)
+    if len(held) > sizes.table or any(row[0] for row in held):
         return None
-    types = {"offset": pa.int64(), "timestamp": pa.timestamp("us"), "landed": pa.timestamp("us")}
-    types |= {field.name: pa.binary() for field in rows.schema if isinstance(field.dataType, BinaryType)}
-    columns_of = zip(*held, strict=True) if held else [()] * len(values)
-    arrays = {
-        name: pa.array(column, types.get(name, pa.string())) for name, column in zip(values, columns_of, strict=False)
-    }
-    roles = {name: (name,) if name in ("source", "content") else name for name in arrays}
-    return Side(pa.table(arrays), Columns(**{"id": None, **roles}))  # type: ignore[arg-type]
-
-
-def _values(df: DataFrame, columns: Columns) -> dict[str, Column]:
-    """Return the values that are compared, by their role."""
-    held = (("id", columns.id), ("parent", columns.parent))
-    values = {name: F.col(quoted_name(column)) for name, column in held if column}
-    if columns.offset is not None:
-        values["source"], values["offset"] = placed_columns(df, columns)
-    for role, name in (("timestamp", columns.timestamp), ("landed", columns.landed)):
-        if name is not None:
-            values[role] = micros_column(df, name)
-    content = content_columns(df, columns)
-    return values | ({"content": content[0]} if content else {})
+    moment, values = pa.timestamp("us"), [*zip(*held, strict=True)][1:] or [()] * len(names)
+    types = {"offset": pa.int64(), "timestamp": moment, "landed": moment, "content": pa.binary()}
+    table = pa.table({name: pa.array(of, types.get(name, pa.string())) for name, of in zip(names, values, strict=True)})
+    roles = {name: (name,) if name in ("source", "content") else name for name in names}
+    return Side(table, Columns(**{"id": None, **roles}))  # type: ignore[arg-type]

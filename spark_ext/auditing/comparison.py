@@ -35,13 +35,12 @@ from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._values import (
     Sizes,
     collected,
-    content_columns,
     keep,
     kind_of,
     offset_column,
     placed_columns,
+    rows_of,
     source_column,
-    time_column,
 )
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
@@ -163,11 +162,12 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     if not (sent.columns.content and table.columns.content):
         sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
     check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
-    small = [collected(*side, sizes) for side in (sent, table)]
+    by_role = [(rows_of(*side), side.columns) for side in (sent, table)]
+    small = [collected(*side, sizes) for side in by_role]
     if small[0] is not None and small[1] is not None:
         return report_of_sides(small[0], small[1], most)
     with_ids = sent.columns.id is not None and table.columns.id is not None
-    rows = [_messages(*side, by_position, with_ids) for side in (sent, table)]
+    rows = [_messages(side, by_position, with_ids) for side, _ in by_role]
     counts = [_counts(side) for side in rows]
     keys = ["source", "offset"] if by_position else ["id"]
     scope = F.col("source") if by_position else F.lit(TABLE)
@@ -186,21 +186,12 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     )
 
 
-def _messages(df: DataFrame, columns: Columns, by_position: bool, with_ids: bool) -> DataFrame:
-    """Return the key, the ID, the hash of the compared columns, and the time in microseconds of each row."""
-    id = F.lit(None).cast("string") if columns.id is None else identity(F.col(quoted_name(columns.id)))
-    contents: list[Column] = content_columns(df, columns)
-    if by_position and with_ids:
-        contents.append(F.coalesce(id, F.lit("")))
-    source, offset = F.lit(None).cast("string").alias("source"), F.lit(None).cast("bigint").alias("offset")
-    if by_position:
-        source, offset = placed_columns(df, columns)
-    valid = (source if by_position else id).isNotNull()
-    content = F.xxhash64(*contents) if contents else F.lit(0).cast("bigint")
-    return df.select(
-        source, offset, id.alias("id"), content.alias("content"), time_column(df, columns).alias("time"),
-        valid.alias("valid"),
-    )  # fmt: skip
+def _messages(rows: DataFrame, by_position: bool, with_ids: bool) -> DataFrame:
+    """Return the key, the ID, the hash of the compared values, and the time in microseconds of each row."""
+    id, content = identity("id"), F.col("content")
+    valid = (F.col("source") if by_position else id).isNotNull()
+    compared = F.xxhash64(content, id) if by_position and with_ids else F.xxhash64(content)
+    return rows.select("source", "offset", id.alias("id"), compared.alias("content"), "time", valid.alias("valid"))
 
 
 def _counts(rows: DataFrame) -> SideCounts:
@@ -283,31 +274,17 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     check_dataframe(df)
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
-    sums = _sums_of(df, columns_in("digest", columns))
-    return sums.withColumns({name: F.timestamp_micros(name) for name in ("first_time", "last_time")})
-
-
-def _sums_of(df: DataFrame, named: dict[str, Any]) -> DataFrame:
-    """Return the digest of a table by one aggregation; the times are microseconds.
-
-    Args:
-        df: The table.
-        named: The arguments of `digest` that name columns.
-    """
-    df, columns = audited(df, named)
-    offset_of(columns)
-    log, place = placed_columns(df, columns)
-    rows = df.select(
-        log, place, time_column(df, columns).alias("time"), _block_of(place).alias("block"),
-        F.xxhash64(F.concat(*_hashed(df, columns))).alias("hash"),
-    )  # fmt: skip
-    hashed = F.col("hash")
-    sums = rows.groupBy("source", "block").agg(
+    df, named = audited(df, columns_in("digest", columns))
+    offset_of(named)
+    hashed, block = F.col("hash"), _block_of(F.col("offset"))
+    rows = rows_of(df, named._replace(content=()), F.xxhash64(F.concat(*_hashed(df, named))).alias("hash"))
+    sums = rows.groupBy("source", block.alias("block")).agg(
         F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
-        F.min("time").alias("first_time"), F.max("time").alias("last_time"),
+        F.timestamp_micros(F.min("time")).alias("first_time"), F.timestamp_micros(F.max("time")).alias("last_time"),
         F.sum(hashed.bitwiseAND(HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
+        F.lit(form_of(named)).alias("form"),
     )  # fmt: skip
-    return sums.withColumn("form", F.lit(form_of(columns))).select(*COLUMNS)
+    return sums.select(*COLUMNS)
 
 
 def _block_of(offset: Column) -> Column:
