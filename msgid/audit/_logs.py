@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, grouped, starts_of
+from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, gaps_between, grouped, merged_gaps, starts_of
 from msgid.audit.definitions import MAX_ROWS
 from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
 
@@ -126,7 +126,7 @@ def log_facts(rows: LogRows, names: list[str], rules: Rules) -> Facts:
     messages = messages_of(rows)
     blocks = blocks_of(messages)
     spans = Spans(messages.log, 0 * messages.log, messages.offset, messages.offset)
-    return facts_of_blocks(names, blocks, gaps_in(spans, rules.max_gaps, rules.shortest))
+    return facts_of_blocks(names, blocks, gaps_in(spans, rules), rules)
 
 
 def _taken(part: Any, rows: Any) -> Any:
@@ -208,41 +208,41 @@ def blocks_of(messages: Messages) -> Blocks:
     )  # fmt: skip
 
 
-def gaps_in(spans: Spans, most: int, shortest: int = 1) -> Gaps:
-    """Return the missing ranges inside blocks.
+def gaps_in(spans: Spans, rules: Rules) -> Gaps:
+    """Return the gaps inside blocks.
 
     Args:
         spans: Spans of offsets, ordered by log and offset; their scope is the log.
-        most: Number of ranges to list.
-        shortest: Number of offsets of the shortest gap that is a finding.
+        rules: The rules of the audit.
     """
-    gaps = Gaps(most, shortest)
     scope, low, high = spans.scope[1:], spans.low[1:], spans.high[:-1]
     near = (scope == spans.scope[:-1]) & (low >> BLOCK_SHIFT == high >> BLOCK_SHIFT)
-    gaps.add(scope[near], high[near], low[near])
-    return gaps
+    return gaps_between(scope[near], high[near], low[near], rules.max_gaps, rules.shortest)
 
 
-def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
+def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps, rules: Rules) -> Facts:
     """Return the facts of logs: the logs, their missing ranges, and their findings.
 
     Args:
         names: The names of the logs, sorted.
         blocks: All blocks of the logs, at least one.
-        gaps: The missing ranges in the short blocks. Those between blocks are added.
+        gaps: The gaps in the short blocks. Those between blocks are added.
+        rules: The rules of the audit.
     """
     blocks = blocks.take(np.lexsort((blocks.block, blocks.log)))
     near = np.flatnonzero(~starts_of(blocks.log))
-    gaps.add(blocks.log[near], blocks.high[near - 1], blocks.low[near])
+    between = blocks.log[near], blocks.high[near - 1], blocks.low[near]
+    gaps = merged_gaps([gaps, gaps_between(*between, rules.max_gaps, rules.shortest)], rules.max_gaps)
     first = np.flatnonzero(starts_of(blocks.log))
     log, end = blocks.log[first], np.append(first[1:], len(blocks.log)) - 1
 
     def total(values: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.add.reduceat(values, first)
 
-    holes = np.array([gaps.holes[one] for one in log.tolist()], np.int64)
-    missing = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages) - holes
-    counted = gaps.counted("missing_offsets", names, log, missing)
+    of_log = np.zeros(len(names), np.int64)
+    of_log[log] = blocks.high[end] - blocks.low[first] + 1 - total(blocks.messages)
+    np.subtract.at(of_log, gaps.holes.scope, gaps.holes.number)
+    counted, missing = gaps.counted("missing_offsets", names, of_log), of_log[log]
     faults: list[tuple[str, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] = [
         ("duplicate_messages", blocks.duplicates, blocks.duplicate_at, None),
         ("conflicting_messages", blocks.conflicts, blocks.conflict_at, None),
@@ -261,9 +261,9 @@ def facts_of_blocks(names: list[str], blocks: Blocks, gaps: Gaps) -> Facts:
         LogRow(names[place], number, low, high, moment(begin), moment(until), *counts)
         for place, number, low, high, begin, until, *counts in np.transpose(numbers)[worst].tolist()
     ]
-    lengths = {"logs": len(log), "gaps": gaps.total}
+    lengths = {"logs": len(log), "gaps": int(gaps.ranges.number.sum())}
     facts = part_of(counted, lengths, logs=logs, gaps=gaps.listed("offset", names))
-    return facts._replace(holes=sum(gaps.holes.values()))
+    return facts._replace(holes=int(gaps.holes.number.sum()))
 
 
 def moment(micros: int | None) -> datetime | None:

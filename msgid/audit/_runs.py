@@ -31,7 +31,7 @@ import numpy as np
 from msgid import layout
 from msgid._moments import UNIX_EPOCH
 from msgid.audit._logs import per_scope
-from msgid.audit._spans import Gaps, divided, spans_of, starts_of
+from msgid.audit._spans import Gaps, divided, gaps_between, spans_of, starts_of
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, part_of
 from msgid.ids.node import shared_by
@@ -161,8 +161,7 @@ def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
     steps = np.array([generator[stepped], high[stepped], seconds[stepped]])
     # Of two numbers of a message, the ID has one. The other one, beside each ID, is not missing.
     beside = by_two[of].astype(np.int64)
-    gaps, missing = Gaps(most), np.zeros(len(processes), np.int64)
-    gaps.add(generator, low + beside, high - beside)
+    gaps, missing = gaps_between(generator, low + beside, high - beside, most), np.zeros(len(processes), np.int64)
     np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
     runs = Runs._make((*_lives(spans, run)[:6], missing, processes))
     return Shown(runs, gaps, Steps(*steps[:, np.lexsort((steps[2], steps[1], steps[0]))]), jumps)
@@ -180,7 +179,7 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
     runs, gaps, steps, jumps = shown_by(spans, rules.clock_jump, rules.max_gaps)
     missing = np.zeros(len(names), np.int64)
     np.add.at(missing, runs.generator, runs.missing)
-    counted = gaps.counted("missing_sequences", names, np.arange(len(names)), missing)
+    counted = gaps.counted("missing_sequences", names, missing)
     back = steps.size < 0
     for check, found in (
         ("clock_backwards", Steps(*(column[back] for column in steps))),
@@ -201,7 +200,8 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
         why = why or ("two processes of one pid at the same time" if overlap else None)
         nodes.append(NodeRow(node, origin, at_once, why))
     rows = [run.row for held in listed.values() for run in held]
-    return part_of(counted, {"gaps": gaps.total}, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
+    lengths = {"gaps": int(gaps.number.sum())}
+    return part_of(counted, lengths, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
 
 
 class Run(NamedTuple):

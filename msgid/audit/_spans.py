@@ -6,7 +6,6 @@ JVM, and spans of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -14,6 +13,8 @@ import numpy as np
 from msgid.audit.facts import Counted, Gap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 WORD_SHIFT: Final = 5
@@ -121,63 +122,70 @@ def divided(spans: Spans) -> Spans:
     return spans.take(row)._replace(low=bounds[place] - start, high=bounds[place + 1] - 1 - start)
 
 
-class Gaps:
-    """Missing ranges of scopes, as they are found: of many, the largest and the largest of each scope.
+HOLES: Final = -1
+"""The first and the last number of a row of `Gaps` that counts holes."""
 
-    Args:
-        most: Number of ranges to list.
-        shortest: Numbers of the shortest range; shorter ones are holes, which are only counted.
 
-    Attributes:
-        holes: The missing numbers of each scope that are holes.
+class Gaps(NamedTuple):
+    """Missing ranges of scopes as columns: the largest and the largest of each scope, then the holes of each scope.
+
+    ``number`` is how many ranges a row stands for: one, and in the first row those that are left out, too. Of a row of
+    holes, which are missing numbers that are no finding, it is their number.
     """
 
-    def __init__(self, most: int, shortest: int = 1) -> None:
-        self._most, self._shortest = most, shortest
-        self.holes: Counter[int] = Counter()
-        self.scope = self.first = self.last = np.zeros(0, np.int64)
-        self.total = 0
+    scope: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    number: NDArray[np.int64]
 
-    def add(self, scope: NDArray[np.int64], before: NDArray[np.int64], number: NDArray[np.int64]) -> None:
-        """Add neighbours: two numbers of a scope, between which all numbers are missing."""
-        found = number - before > self._shortest
-        if self._shortest > 1:
-            is_hole = (number - before > 1) & ~found
-            self.add_holes(scope[is_hole], (number - before - 1)[is_hole])
-        self.add_ranges(scope[found], before[found] + 1, number[found] - 1, int(found.sum()))
+    @property
+    def ranges(self) -> Gaps:
+        """The rows of ranges, largest first."""
+        return Gaps(*(column[self.first != HOLES] for column in self))
 
-    def add_holes(self, scope: NDArray[np.int64], count: NDArray[np.int64]) -> None:
-        """Add missing numbers that are not findings."""
-        for one, number in zip(scope.tolist(), count.tolist(), strict=True):
-            self.holes[one] += number
+    @property
+    def holes(self) -> Gaps:
+        """The rows of holes."""
+        return Gaps(*(column[self.first == HOLES] for column in self))
 
-    def add_ranges(
-        self, scope: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], total: int
-    ) -> None:
-        """Add ranges: the largest of ``total`` ranges, and the largest of each scope."""
-        self.total += total
-        scope, first, last = (
-            np.concatenate(pair) for pair in zip((self.scope, self.first, self.last), (scope, first, last), strict=True)
-        )
-        order = np.lexsort((first, scope, first - last))
-        if len(order) > self._most:
-            kept = np.arange(len(order)) < self._most
-            kept[np.unique(scope[order], return_index=True)[1]] = True
-            order = order[kept]
-        self.scope, self.first, self.last = scope[order], first[order], last[order]
-
-    def counted(
-        self, check: str, names: list[str], scope: NDArray[np.int64], missing: NDArray[np.int64]
-    ) -> list[Counted]:
-        """Return the number of missing numbers of each scope, with its largest range."""
-        place = dict(zip(*(part.tolist() for part in np.unique(self.scope, return_index=True)), strict=True))
-        return [
-            Counted(check, names[one], count, int(self.first[place[one]]), int(self.last[place[one]]))
-            for one, count in zip(scope.tolist(), missing.tolist(), strict=True)
-            if count
-        ]
+    def counted(self, check: str, names: list[str], missing: NDArray[np.int64]) -> list[Counted]:
+        """Return the missing numbers of each scope with a range, by its place in ``missing``, and its largest range."""
+        scopes, places = np.unique(self.ranges.scope, return_index=True)
+        columns = (scopes, missing[scopes], self.first[places], self.last[places])
+        return [Counted(check, names[scope], *rest) for scope, *rest in np.transpose(columns).tolist()]
 
     def listed(self, kind: str, names: list[str]) -> list[Gap]:
         """Return the ranges, largest first."""
-        columns = (self.scope.tolist(), self.first.tolist(), self.last.tolist())
-        return [Gap(kind, names[one], low, high, high - low + 1) for one, low, high in zip(*columns, strict=True)]
+        rows = np.transpose(self.ranges).tolist()
+        return [Gap(kind, names[scope], first, last, last - first + 1) for scope, first, last, _ in rows]
+
+
+def gaps_between(
+    scope: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64], most: int, shortest: int = 1
+) -> Gaps:
+    """Return the gaps between pairs of numbers of a scope, between which all numbers are missing.
+
+    Args:
+        scope: The scope of each pair.
+        before: The lower number.
+        after: The higher number.
+        most: Number of ranges to list.
+        shortest: Numbers of the shortest range; shorter ones are holes.
+    """
+    missing = after - before - 1
+    is_range, is_hole = missing >= shortest, (missing > 0) & (missing < shortest)
+    found, holes = (np.array([scope, before + 1, after - 1, missing])[:, chosen] for chosen in (is_range, is_hole))
+    found[3], holes[1:3] = 1, HOLES
+    return merged_gaps([Gaps(*found), Gaps(*holes)], most)
+
+
+def merged_gaps(parts: Iterable[Gaps], most: int) -> Gaps:
+    """Return the gaps of several parts: at most some ranges, and the largest of each scope."""
+    columns = np.concatenate([np.array(part) for part in parts], axis=1)
+    scope, first, last, _ = columns
+    rows = columns[:, np.lexsort((first, scope, first - last, first == HOLES))]
+    is_hole = rows[1] == HOLES
+    kept = is_hole | (np.arange(len(is_hole)) < most)
+    kept[np.unique(rows[0], return_index=True)[1]] = True
+    rows[3, :1] += rows[3, ~kept].sum()
+    return Gaps(*rows[:, kept])

@@ -232,8 +232,7 @@ def _runs(rows: pa.Table, rules: Rules) -> Facts:
 
 _BLOCK: Final = ("source", *Blocks._fields[1:])
 _BLOCK_TYPES: Final = ", ".join(["source string", *(f"{name} bigint" for name in _BLOCK[1:])])
-_RANGE_TYPES: Final = "source string, low bigint, high bigint, messages bigint"
-_HOLES: Final = -1
+_GAP_TYPES: Final = "source string, low bigint, high bigint, messages bigint"
 
 
 def log_facts(summary: DataFrame, rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes) -> list[Facts]:
@@ -297,49 +296,34 @@ def _blocks(messages: pa.Table) -> pa.Table:
 
 def _logs_of(blocks: DataFrame, words: DataFrame, rules: Rules, sizes: Sizes) -> list[Facts]:
     """Return the facts of logs, by their blocks and the missing ranges in short blocks, which tasks find."""
-
-    def ranges_of(table: pa.Table) -> pa.Table:
-        return _ranges(table, rules)
-
     short = blocks.where(is_short("messages"))
     (held,) = short.agg(F.sum("messages").alias("offsets")).collect()
     if held["offsets"]:
         words = words.withColumn("block", block_of(F.col("word"))).join(short, ["source", "block"], "left_semi")
         task = F.pmod(F.hash("source", "block"), F.lit(held["offsets"] // (WORD_BITS * sizes.task) + 1))
         tasks = words.select("source", "block", "word", "mask").groupBy(task)
-        ranges = tasks.applyInArrow(shipped(ranges_of), _RANGE_TYPES)
-        blocks = keep(blocks.unionByName(ranges, allowMissingColumns=True))
+        gaps = tasks.applyInArrow(shipped(lambda words: _gaps(words, rules)), _GAP_TYPES)
+        blocks = keep(blocks.unionByName(gaps, allowMissingColumns=True))
     return facts_in(blocks, "source", lambda rows: _logs(rows, rules), rules, sizes)
 
 
-def _ranges(words: pa.Table, rules: Rules) -> pa.Table:
-    """Return the largest missing ranges in short blocks, and the holes of each log, which are too short to be listed.
-
-    ``messages`` is the number of ranges that a row counts. A row of holes counts missing numbers, and its ``low`` is
-    `_HOLES`.
-    """
+def _gaps(words: pa.Table, rules: Rules) -> pa.Table:
+    """Return the gaps in short blocks as rows of blocks: their ends, and their number as that of messages."""
     log, names = sorted_places(words["source"])
     spans = spans_of_words(log, 0 * log, *(_numbers(words, name) for name in ("word", "mask")))
-    gaps = gaps_in(spans, rules.max_gaps, rules.shortest)
-    counts = np.ones(len(gaps.scope), np.int64)
-    counts[:1] += gaps.total - len(counts)
-    none = np.full(len(gaps.holes), _HOLES)
-    columns = (gaps.scope, [*gaps.holes]), (gaps.first, none), (gaps.last, none), (counts, [*gaps.holes.values()])
-    scope, low, high, messages = (np.concatenate(pair).astype(np.int64) for pair in columns)
-    source = pa.array(names, pa.string()).take(pa.array(scope))
-    return pa.table({"source": source, "low": low, "high": high, "messages": messages})
+    gaps = gaps_in(spans, rules)
+    source = pa.array(names, pa.string()).take(pa.array(gaps.scope))
+    return pa.table({"source": source, "low": gaps.first, "high": gaps.last, "messages": gaps.number})
 
 
 def _logs(rows: pa.Table, rules: Rules) -> Facts:
-    """Return the facts of blocks, and of the missing ranges that `_ranges` returned: rows without a block."""
+    """Return the facts of blocks, and of the gaps that `_gaps` returned: rows without a block."""
     log, names = sorted_places(rows["source"])
     blocks = Blocks(log, *(_numbers(rows, name) for name in _BLOCK[1:]))
-    is_range = blocks.block == NEVER
-    holes, ranges = blocks.take(is_range & (blocks.low == _HOLES)), blocks.take(is_range & (blocks.low != _HOLES))
-    gaps = Gaps(rules.max_gaps, rules.shortest)
-    gaps.add_holes(holes.log, holes.messages)
-    gaps.add_ranges(ranges.log, ranges.low, ranges.high, int(ranges.messages.sum()))
-    return facts_of_blocks(names, blocks.take(~is_range), gaps) if len(log) else NOTHING
+    is_gap = blocks.block == NEVER
+    found = blocks.take(is_gap)
+    gaps = Gaps(found.log, found.low, found.high, found.messages)
+    return facts_of_blocks(names, blocks.take(~is_gap), gaps, rules) if len(log) else NOTHING
 
 
 def _numbers(rows: pa.Table, name: str) -> Any:

@@ -112,9 +112,9 @@ def test_blocks_of_logs_may_be_made_in_any_tasks(rows, chance):
         part = [column[of_block == n] for column in messages[:8]]
         parts.append(logs.blocks_of(logs.Messages(*part, *(np.full(len(part[0]), end) for end in ends))))
     joined = logs.Blocks(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    gaps = spans.Gaps(1_000)
+    gaps, rules = [], Rules(max_gaps=1_000)
     for rest in (0, 1):  # a span may reach into the next block of its part
         part = (messages.offset >> spans.BLOCK_SHIFT) // 2 % 2 == rest
-        own = logs.gaps_in(spans.spans_of(messages.log[part], 0 * messages.log[part], messages.offset[part]), 1_000)
-        gaps.add_ranges(own.scope, own.first, own.last, own.total)
-    assert shown(logs.facts_of_blocks(NAMES, joined, gaps)) == model(rows)
+        own = spans.spans_of(messages.log[part], 0 * messages.log[part], messages.offset[part])
+        gaps.append(logs.gaps_in(own, rules))
+    assert shown(logs.facts_of_blocks(NAMES, joined, spans.merged_gaps(gaps, 1_000), rules)) == model(rows)
