@@ -15,7 +15,7 @@ from msgid.audit._columns import factorized, is_text
 from msgid.audit._logs import NEVER
 from msgid.audit._spans import grouped
 from msgid.audit.definitions import AHEAD_S, COUNTED, MALFORMED_KIND, MAY_BE_UUID, NULL_KIND, TABLE, is_generator
-from msgid.audit.facts import Counted, Facts, part_of
+from msgid.audit.facts import Counted, Facts, KindRow, part_of
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import NOT_HEX, UNKNOWN_VERSION, id_bytes, identity, is_uuid, kind_of, strip_version
 from msgid.ids.bulk import parse_batch
@@ -44,7 +44,7 @@ class Other(NamedTuple):
 class Values(NamedTuple):
     """Values that are not version-1 IDs, each identity once.
 
-    ``rows`` counts the rows of each, ``duplicates`` and ``conflicts`` are those of `repeats`. ``near`` is the earliest
+    ``rows`` counts the rows of each, ``duplicates`` and ``conflicts`` are those of `Groups`. ``near`` is the earliest
     time of its rows in microseconds, or `NEVER`.
     """
 
@@ -178,20 +178,6 @@ def _reason(error: InvalidMessageId) -> str:
     return _VERSION if error.reason.startswith(UNKNOWN_VERSION.partition("{")[0]) else _LENGTH
 
 
-class Repeats(NamedTuple):
-    """The rows of one key: its first row, and how many rows repeat it with the same and with other content."""
-
-    row: NDArray[np.int64]
-    duplicates: NDArray[np.int64]
-    conflicts: NDArray[np.int64]
-
-
-def repeats(content: NDArray[np.int64] | None, *keys: NDArray[Any]) -> Repeats:
-    """Count for each key the rows beyond its first: those that repeat a content, and the other contents."""
-    order, first, rows, contents = grouped(content, *keys)
-    return Repeats(order[first], rows - contents, contents - 1)
-
-
 def id_facts(
     ids: Ids,
     content: NDArray[np.int64] | None,
@@ -203,15 +189,16 @@ def id_facts(
     """Return the kinds of the IDs of a table, and the findings about single IDs: of version 1, and of other values."""
     a, b, _ = ids.keys
     rows = np.flatnonzero(ids.is_v1)
-    found = repeats(None if content is None else content[rows], a[rows], b[rows])
+    found = grouped(None if content is None else content[rows], a[rows], b[rows])
+    first = rows[found.order[found.first]]
     future = np.zeros(len(ids), bool)
     if landed is not None:
         future |= landed[1] & ((ids.unix - AHEAD_S) * 1_000_000 > landed[0])
     if not_before is not None:
         future |= ids.unix < not_before
     faults = [
-        ("duplicate_ids", int(found.duplicates.sum()), rows[found.row[found.duplicates > 0]]),
-        ("conflicting_ids", int(found.conflicts.sum()), rows[found.row[found.conflicts > 0]]),
+        ("duplicate_ids", int(found.duplicates.sum()), first[found.duplicates > 0]),
+        ("conflicting_ids", int(found.conflicts.sum()), first[found.conflicts > 0]),
     ]
     lists = [("future_ids", np.flatnonzero(future & ids.is_v1))]
     if parents is not None:
@@ -220,7 +207,7 @@ def id_facts(
     origins, counts = np.unique(ids.origins()[rows], return_counts=True)
     v1 = part_of(
         (Counted(check, TABLE, count, text=ids.first_text(wrong)) for check, count, wrong in faults),
-        kinds=[(layout.KIND_V1, str(origin), int(n)) for origin, n in zip(origins, counts, strict=True)],
+        kinds=[KindRow(layout.KIND_V1, str(origin), int(n)) for origin, n in zip(origins, counts, strict=True)],
     )
     return [v1, value_facts(_values(ids, content, near))]
 
@@ -231,9 +218,10 @@ def _values(
     """Return the values of a table that are not version-1 IDs."""
     rows = np.flatnonzero(~ids.is_v1)
     of = ids.other[rows]
-    found = repeats(None if content is None else content[rows], of)
+    found = grouped(None if content is None else content[rows], of)
+    first = of[found.order[found.first]]
     duplicates, conflicts = np.zeros((2, len(ids.others)), np.int64)
-    duplicates[of[found.row]], conflicts[of[found.row]] = found.duplicates, found.conflicts
+    duplicates[first], conflicts[first] = found.duplicates, found.conflicts
     earliest = np.full(len(ids.others), NEVER)
     if near is not None:
         np.minimum.at(earliest, of, np.where(near[1], near[0], NEVER)[rows])
@@ -264,7 +252,7 @@ def value_facts(values: Values) -> Facts:
         counted("ambiguous_ids", values.rows, has_kind(layout.KIND_AMBIGUOUS)),
         counted("v0_month_wrap", values.rows, _wrapped(values)),
     ]
-    return part_of(found, kinds=[(*key, n) for key, n in kinds.items() if n])
+    return part_of(found, kinds=[KindRow(*key, n) for key, n in kinds.items() if n])
 
 
 def _wrapped(values: Values) -> NDArray[np.bool_]:

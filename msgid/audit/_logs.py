@@ -137,7 +137,7 @@ def _taken(part: Any, rows: Any) -> Any:
 
 def messages_of(rows: LogRows) -> Messages:
     """Return the messages of all rows of some logs."""
-    order, first, number, contents = grouped(rows.content, rows.log, rows.offset)
+    order, first, number, _, conflicts = grouped(rows.content, rows.log, rows.offset)
     rows = rows.take(order)
 
     def least(moments: Moments | None, sign: int = 1) -> NDArray[np.int64]:
@@ -146,7 +146,7 @@ def messages_of(rows: LogRows) -> Messages:
         return np.minimum.reduceat(np.where(moments[1], sign * moments[0], NEVER), first)
 
     return Messages(
-        rows.log[first], rows.offset[first], number, contents, least(rows.timestamp), least(rows.landed),
+        rows.log[first], rows.offset[first], number, conflicts + 1, least(rows.timestamp), least(rows.landed),
         least(rows.shown), -least(rows.shown, -1),
     )  # fmt: skip
 

@@ -41,22 +41,28 @@ def numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Groups(NamedTuple):
-    """The order of rows by some keys, the places of the first row of each group in it, and its rows and contents."""
+    """The order of rows by some keys, and the groups of equal keys.
+
+    Of each group, there is the place of the first row in this order, the number of rows, that of rows that repeat a
+    content, and that of further contents.
+    """
 
     order: NDArray[np.int64]
     first: NDArray[np.int64]
     rows: NDArray[np.int64]
-    contents: NDArray[np.int64]
+    duplicates: NDArray[np.int64]
+    conflicts: NDArray[np.int64]
 
 
 def grouped(content: NDArray[np.int64] | None, *keys: NDArray[Any]) -> Groups:
-    """Return the groups of rows with equal keys, with the numbers of their rows and of their different contents."""
+    """Return the groups of rows with equal keys."""
     content = np.zeros(len(keys[0]), np.int64) if content is None else content
     order = np.lexsort((content, *reversed(keys)))
     keys = tuple(key[order] for key in keys)
     first = np.flatnonzero(starts_of(*keys))
     contents = np.add.reduceat(starts_of(*keys, content[order]).astype(np.int64), first)
-    return Groups(order, first, np.diff(np.append(first, len(order))), contents)
+    rows = np.diff(np.append(first, len(order)))
+    return Groups(order, first, rows, rows - contents, contents - 1)
 
 
 class Spans(NamedTuple):

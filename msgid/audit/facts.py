@@ -5,7 +5,7 @@ NumPy and Spark compute the same facts in different ways. `msgid.audit.report` m
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -134,6 +134,13 @@ class Range(NamedTuple):
     id: str | None
 
 
+LISTS: Final[dict[str, type[Any]]] = {
+    "findings": Finding, "differences": Difference, "gaps": Gap, "logs": LogRow, "generators": GeneratorRow,
+    "nodes": NodeRow, "kinds": KindRow, "not_checked": NotChecked,
+}  # fmt: skip
+"""The lists of a report, and their rows."""
+
+
 # --- The facts before they are a report ---
 
 
@@ -152,12 +159,10 @@ class Facts(NamedTuple):
     """All facts of a table; each list is bounded, and the entries beyond its bound are counted."""
 
     rows: int
-    kinds: list[tuple[str, str | None, int]]
+    kinds: list[KindRow]
     """Rows by kind and by origin, or by the reason why a value is malformed."""
     found: list[Counted]
-    """The largest counts of each check."""
-    others: dict[str, tuple[int, int]]
-    """For each check with more scopes, the count of the others, and their number."""
+    """The largest counts of each check. If it has more scopes, the scope `OTHERS` counts the others; ``x`` of them."""
     gaps: list[Gap]
     logs: list[LogRow]
     generators: list[GeneratorRow]
@@ -176,7 +181,9 @@ class Facts(NamedTuple):
     """Missing offsets in gaps that are too short to be findings."""
 
 
-NOTHING: Final = Facts(0, [], [], {}, [], [], [], [], {}, 0, 0, 0, {}, 0)
+NOTHING: Final = Facts(0, [], [], [], [], [], [], {}, 0, 0, 0, {}, 0)
+OTHERS: Final = ""
+"""The scope of a count that counts several scopes."""
 _ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
     "gaps": lambda gap: (-gap.count, gap.kind, gap.scope, gap.first),
     "logs": lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
@@ -203,25 +210,24 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         parts: At least one part.
         max_gaps: Number of ranges to list.
     """
-    others: dict[str, tuple[int, int]] = {}
     kinds: Counter[tuple[str, str | None]] = Counter()
     found: dict[tuple[str, str], Counted] = {}
+
+    def add(one: Counted) -> None:
+        before = found.get((one.check, one.scope))
+        found[one.check, one.scope] = one if before is None else _added(one, before)
+
     for part in parts:
-        for check, (count, scopes) in part.others.items():
-            count_before, scopes_before = others.get(check, (0, 0))
-            others[check] = count_before + count, scopes_before + scopes
         for kind, origin, n in part.kinds:
             kinds[kind, origin] += n
         for one in part.found:
-            before = found.get((one.check, one.scope))
-            found[one.check, one.scope] = one if before is None else _added(one, before)
-    largest: dict[str, list[Counted]] = defaultdict(list)
-    for one in sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope)):
-        if len(largest[one.check]) < MAX_SCOPES:
-            largest[one.check].append(one)
-        else:
-            count, scopes = others.get(one.check, (0, 0))
-            others[one.check] = count + one.count, scopes + 1
+            add(one)
+    largest = Counter[str]()
+    for one in sorted(found.values(), key=lambda one: (-one.count, one.scope)):
+        largest[one.check] += one.scope != OTHERS
+        if one.scope != OTHERS and largest[one.check] > MAX_SCOPES:
+            del found[one.check, one.scope]
+            add(Counted(one.check, OTHERS, one.count, 1))
     joined: dict[str, Any] = {}
     for name, order in _ORDERS.items():
         rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
@@ -229,9 +235,8 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
     for name in ("rows", "unplaced", "untimed", "unlanded", "holes"):
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
-        kinds=sorted(((*key, n) for key, n in kinds.items()), key=lambda kind: (-kind[2], kind[0], kind[1] or "")),
-        found=list(chain.from_iterable(largest.values())),
-        others=others,
+        kinds=sorted((KindRow(*key, n) for key, n in kinds.items()), key=lambda one: (-one[2], one[0], one[1] or "")),
+        found=sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope)),
         columns={name: given for part in parts for name, given in part.columns.items()},
         lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
         **joined,
@@ -241,7 +246,8 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
 def _added(one: Counted, other: Counted) -> Counted:
     """Return two counts of one check and scope as one; the example is the text that sorts first."""
     text = min((text for text in (one.text, other.text) if text is not None), default=None)
-    return one._replace(count=one.count + other.count, text=text)
+    scopes = None if one.x is None or other.x is None else one.x + other.x
+    return one._replace(count=one.count + other.count, x=scopes, text=text)
 
 
 def ranges(differences: Iterable[Difference]) -> list[Range]:

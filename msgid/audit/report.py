@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
-from msgid.audit.facts import NAMED, Counted, Finding, Gap, KindRow, NotChecked, part_of, ranges, span, unchecked
+from msgid.audit.facts import LISTS, NAMED, OTHERS, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from msgid.audit.definitions import Severity
-    from msgid.audit.facts import Difference, Facts, GeneratorRow, LogRow, NodeRow
+    from msgid.audit.facts import Difference, Facts, GeneratorRow, KindRow, LogRow, NodeRow
 
 _WIDEST: Final = 100
 """Number of characters of the longest name or example in a printed report."""
 _EDGES: Final = "losses before the first row of a log and after its last"
-_LISTS: Final = ("findings", "differences", "gaps", "logs", "generators", "nodes", "kinds", "not_checked")
-
 
 _GAPS: Final = {"offset": "missing_offsets", "sequence": "missing_sequences"}
 """The check of each kind of gap."""
@@ -268,7 +266,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
-        listed = {name: [_plain(row) for row in getattr(self, name)] for name in _LISTS}
+        listed = {name: [_plain(row) for row in getattr(self, name)] for name in LISTS}
         named = ("title", "summary", "rows", "unplaced", "untimed", "unlanded", "sent")
         numbers = {name: getattr(self, name) for name in named}
         until = None if self.complete_until is None else self.complete_until.isoformat()
@@ -322,15 +320,13 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     skipped = _skipped(rules)
     facts = facts._replace(
         found=[one for one in facts.found if one.check not in skipped],
-        others={check: rest for check, rest in facts.others.items() if check not in skipped},
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
         lengths={**facts.lengths, **({"gaps": 0} if set(_GAPS.values()) <= set(skipped) else {})},
     )
     not_checked, unread = _not_checked(facts, rules)
-    same = {name: getattr(facts, name) for name in (*_CUT, "rows", "unplaced", "untimed", "unlanded")}
+    same = {name: getattr(facts, name) for name in (*_CUT, "kinds", "rows", "unplaced", "untimed", "unlanded")}
     return Report(
         findings=findings_of(facts, rules),
-        kinds=[KindRow(*kind) for kind in facts.kinds],
         notes=_notes(facts),
         not_checked=not_checked,
         unread=unread,
@@ -370,9 +366,9 @@ def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa:
         severity, meaning = check_of(check, scope, example)
         return Finding(check, severity, scope, count, example, meaning)
 
-    findings = [finding(c.check, c.scope, c.count, _example(c)) for c in facts.found]
-    others = [finding(check, f"{scopes:,} others", count, None) for check, (count, scopes) in facts.others.items()]
-    return in_order([*findings, *others])
+    named = [one for one in facts.found if one.scope != OTHERS]
+    others = [one._replace(scope=f"{one.x:,} others", x=None) for one in facts.found if one.scope == OTHERS]
+    return in_order(finding(one.check, one.scope, one.count, _example(one)) for one in (*named, *others))
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

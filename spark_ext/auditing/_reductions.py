@@ -27,7 +27,7 @@ from msgid.audit._logs import NEVER, Blocks, Messages, blocks_of, facts_of_block
 from msgid.audit._runs import facts_of_spans, generators_of
 from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT, Gaps, Spans, merged_spans, spans_of_words
 from msgid.audit.definitions import AHEAD_S, COUNTED, TABLE, is_generator
-from msgid.audit.facts import NOTHING, Counted, Facts, merged, part_of
+from msgid.audit.facts import NOTHING, Counted, Facts, KindRow, merged, part_of
 from spark_ext._shipping import shipped
 from spark_ext.auditing._values import facts_in, id_seconds, keep
 from spark_ext.columns._crc import look_up, octet, word
@@ -134,7 +134,7 @@ def _v1_facts(words: DataFrame, rows: DataFrame, columns: Columns) -> tuple[Fact
     word = min((row["repeated"] for row in held if row["repeated"]), default=None)
     if not columns.content and word is not None:
         found[0] = found[0]._replace(text=_repeated(word, rows))
-    kinds = [(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
+    kinds = [KindRow(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
     return part_of(found, kinds=kinds), sum(row["values"] for row in by_node if row["node"] is None)
 
 

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid.audit.facts import Difference, Finding, Gap, GeneratorRow, KindRow, LogRow, NodeRow, NotChecked
+from msgid.audit.facts import LISTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from msgid.audit.report import Report
 
-_ROWS: Final[dict[str, Any]] = {
-    "findings": Finding, "differences": Difference, "not_checked": NotChecked, "gaps": Gap, "logs": LogRow,
-    "generators": GeneratorRow, "nodes": NodeRow, "kinds": KindRow,
-}  # fmt: skip
-"""The rows of each list."""
-_TEXTS: Final = {
-    "check", "severity", "scope", "example", "meaning", "fault", "id", "reason", "kind", "source", "node", "origin",
-    "shared",
-}  # fmt: skip
-"""The fields that are text; ``first_time`` and ``last_time`` are times, and the others numbers."""
+_TYPES: Final = {"str": "string", "Severity": "string", "int": "bigint", "datetime": "timestamp"}
+"""The types of the fields of a report's rows, by their annotation."""
 
 
-def _field(name: str) -> str:
-    kind = "string" if name in _TEXTS else "timestamp" if name.endswith("_time") else "bigint"
-    return f"{name} {kind}"
+def _schema(row: Any) -> str:
+    kinds = {name: hint.__forward_arg__.partition(" |")[0] for name, hint in row.__annotations__.items()}
+    return ", ".join(f"{name} {_TYPES[kind]}" for name, kind in kinds.items())
 
 
 class AuditReport:
@@ -78,9 +70,9 @@ class AuditReport:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.local, name)
-        if name not in _ROWS:
+        if name not in LISTS:
             return value
-        return self._spark.createDataFrame([tuple(row) for row in value], ", ".join(map(_field, _ROWS[name]._fields)))
+        return self._spark.createDataFrame([tuple(row) for row in value], _schema(LISTS[name]))
 
     def __str__(self) -> str:
         return str(self.local)
