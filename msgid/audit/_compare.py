@@ -5,7 +5,7 @@ Python and Spark group such messages by fault and log, and `report_of_groups` ma
 
 from __future__ import annotations
 
-import itertools
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
-from msgid.audit._columns import content_codes, kind_of, plain_column, sorted_places
+from msgid.audit._columns import content_codes, kind_of, plain_column
 from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
 from msgid.audit._files import Side, names_in_sent, read_side, side_of
-from msgid.audit._logs import NEVER, moment
+from msgid.audit._logs import moment
 from msgid.audit._options import columns_in
-from msgid.audit._spans import numbered, starts_of
+from msgid.audit._spans import numbered
 from msgid.audit._tables import rows_of
 from msgid.audit.definitions import FAULTS, MAX_MESSAGES, TABLE
 from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
@@ -120,7 +120,14 @@ def compare(
     most = integer("max_messages", max_messages, 0, 10_000_000)
     named = columns_in("compare", columns)
     if digests is not None:
-        return _compare_blocks(sent, table, named, sent_columns, digests, most)
+
+        def compared(blocks: pa.Table) -> Report:
+            here = rows_in_blocks("table", table, lambda _: dict(named), blocks)
+            there = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
+            return report_of_sides(there, here, most)
+
+        of_sent, of_table = (loaded(one) for one in digests)
+        return report_of_blocks(of_sent, of_table, None if sent is None or table is None else compared)
     held = read_side("table", table)
     here = side_of("table", held, dict(named))
     given = read_side("sent", sent)
@@ -129,25 +136,6 @@ def compare(
     if all(side.table.num_rows for side in listed):  # an empty list fits any table
         there, here = with_one_prefix(there, here, bool(listed))
     return report_of_sides(there, here, most)
-
-
-def _compare_blocks(
-    sent: Any,
-    table: Any,
-    named: dict[str, Any],
-    sent_columns: Mapping[str, Any] | None,
-    digests: tuple[Any, Any],
-    most: int,
-) -> Report:
-    """Return the report of the blocks in which two digests differ."""
-    loaded_digests = loaded(digests[0]), loaded(digests[1])
-
-    def compared(blocks: pa.Table) -> Report:
-        here = rows_in_blocks("table", table, lambda _: dict(named), blocks)
-        there = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
-        return report_of_sides(there, here, most)
-
-    return report_of_blocks(*loaded_digests, compared if sent is not None and table is not None else None)
 
 
 def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Table], Report] | None) -> Report:
@@ -180,7 +168,7 @@ def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Ta
 def _report_of_counts(blocks: pa.Table) -> Report:
     """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
     groups: dict[tuple[int, str], Group] = {}
-    for scope, low, sent, landed in zip(*(column.to_pylist() for column in blocks.columns), strict=True):
+    for scope, low, sent, landed in _tuples(blocks):
         fault = LOST if sent > landed else EXTRA if sent < landed else CHANGED
         before = groups.get((fault, scope), Group(fault, scope, 0, id=f"{low} to {low + SIZE - 1}"))
         groups[fault, scope] = before._replace(number=before.number + (abs(sent - landed) or 1))
@@ -240,60 +228,45 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     """
     by_position = is_by_position(sent.columns, table.columns)
     sides = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
-    landed = np.repeat([False, True], [one.number for one in sides])
+    landed = np.repeat([0, 1], [one.number for one in sides])
     times, known = (np.concatenate(parts) for parts in zip(*(one.times for one in sides), strict=True))
     id = pa.concat_arrays([_texts(one) for one in sides])
     contents = _contents(sent, table)
-    codes = codes_of_contents(pa.chunked_array([id]))
-    log, offset, names, message, valid = 0 * codes, 0 * codes, [TABLE], codes, codes >= 0
+    keys, scope, offset = ["id"], pa.repeat(TABLE, len(id)), pa.nulls(len(id), pa.int64())
     if by_position:
         places = (places_of(*pair) for pair in zip((sent, table), sides, strict=True))
-        source, offsets = (pa.chunked_array(parts) for parts in zip(*places, strict=True))
-        log, names = sorted_places(source)
-        offset, valid = pc.fill_null(offsets, 0).to_numpy(), log >= 0
-        message = numbered(log, offset)
+        scope, offset = (pa.concat_arrays(parts) for parts in zip(*places, strict=True))
+        keys = ["scope", "offset"]
         if all(one.ids is not None for one in sides):
+            codes = codes_of_contents(pa.chunked_array([id]))
             contents = codes if contents is None else numbered(codes, contents)
-    counts = [_counts(times[side], known[side], ~valid[side]) for side in (~landed, landed)]
-    kept = np.flatnonzero(valid)
-    fault, number = differing(message[kept], None if contents is None else contents[kept], landed[kept])
-    rows = kept[fault[message[kept]] >= 0]
-    # The first ID of each message is that of its sent rows, if they have one. Its time is the least of a sent row.
-    texts = id.take(pa.array(rows))
-    rows = rows[_order(message[rows], texts.is_null(), landed[rows], texts)]
-    first = np.flatnonzero(starts_of(message[rows]))
-    least = np.minimum.reduceat(np.where(known & ~landed, times, NEVER)[rows], first) if len(rows) else rows
-    rows = rows[first]
-    order = _order(fault[message[rows]], log[rows], offset[rows], id.take(pa.array(rows)))
-    rows, least = rows[order], least[order]
-    fault, number, size = fault[message[rows]], number[message[rows]], np.bincount(message[kept])[message[rows]]
-
-    def place(row: int) -> tuple[str, int | None, str | None]:
-        return names[log[row]], int(offset[row]) if by_position else None, id[row].as_py()
-
-    groups = []
-    heads = np.flatnonzero(starts_of(fault, log[rows])).tolist()
-    for head, end in itertools.pairwise([*heads, len(rows)]):
-        known_times = least[head:end][least[head:end] != NEVER].tolist()
-        first_time, untimed = min(known_times, default=None), end - head - len(known_times)
-        total, held = int(number[head:end].sum()), int(size[head:end].sum())
-        scope, example, text = place(int(rows[head]))
-        groups.append(Group(int(fault[head]), scope, total, end - head, held, example, text, first_time, untimed))
-    listed = [(of, *place(row)) for of, row in zip(fault[:most].tolist(), rows[:most].tolist(), strict=True)]
+    rows = pa.table({
+        "scope": scope, "offset": offset, "id": id, "content": np.zeros(len(id)) if contents is None else contents,
+        "sent": 1 - landed, "landed": landed, "time": pa.array(times, mask=(landed == 1) | ~known),
+    })  # fmt: skip
+    valid = rows[keys[-1]].is_valid()
+    messages = _differing(rows.filter(valid), keys)
+    # The example of a group is its first message, whether that has an ID or not.
+    first, nulls = pc.ScalarAggregateOptions(skip_nulls=False), pc.CountOptions("only_null")
+    groups = messages.group_by(["fault", "scope"], use_threads=False).aggregate([
+        ("number", "sum"), ([], "count_all"), ("rows", "sum"), ("offset", "first", first), ("id", "first", first),
+        ("time", "min"), ("time", "count", nulls),
+    ])  # fmt: skip
+    listed = _tuples(messages.select(["fault", "scope", "offset", "id"]).slice(0, most))
+    counts = [_counts(times[side], known[side], ~valid.to_numpy()[side]) for side in (landed == 0, landed == 1)]
     not_checked = unchecked(sent.columns, table.columns, by_position)
-    return report_of_groups(groups, listed, (counts[0], counts[1]), not_checked, by_position)
+    return report_of_groups(
+        list(starmap(Group, _tuples(groups))), listed, (counts[0], counts[1]), not_checked, by_position
+    )
+
+
+def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _texts(side: Rows) -> pa.Array:
     text = pa.large_string()
     return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
-
-
-def _order(*keys: Any) -> NDArray[np.int64]:
-    """Return the places of rows, sorted by some keys; NULL is the last."""
-    table = pa.table({str(place): key for place, key in enumerate(keys)})
-    order: NDArray[np.int64] = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
-    return order.astype("int64")
 
 
 def _counts(times: NDArray[np.int64], known: NDArray[np.bool_], lacks: NDArray[np.bool_]) -> SideCounts:
@@ -382,27 +355,33 @@ def report_of_groups(
     return report
 
 
-def differing(
-    message: NDArray[np.int64], content: NDArray[np.int64] | None, landed: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each message its fault, or -1, and the number of its repeated rows, or 1.
+def _differing(rows: pa.Table, keys: list[str]) -> pa.Table:
+    """Return the messages with a fault, which is a place in `FAULTS`, in the order of a report.
 
     Args:
-        message: The number of the message of each row of both sides.
-        content: A number per row that is equal if and only if the contents are; None if they are not compared.
-        landed: Which rows are of the table.
+        rows: The rows of both sides: ``scope``, ``offset``, ``id``, a number that is equal if and only if the
+            ``content`` is, ``sent`` and ``landed``, which are 1 in the rows of that side, and the ``time`` of those of
+            sent.
+        keys: The columns by which rows are one message.
+
+    Returns:
+        ``fault``, ``scope``, ``offset``, the first ``id`` of the sent rows, or of the others if they do not have one,
+        the ``number`` of repeated rows or 1, the least ``time``, and the number of ``rows`` of both sides.
     """
-    contents = np.zeros(len(landed), np.int64) if content is None else content
-    order = np.lexsort((contents, message))
-    of_content = np.cumsum(starts_of(message[order], contents[order])) - 1
-    of_message = np.zeros(int(of_content.max(initial=-1)) + 1, np.int64)
-    of_message[of_content] = message[order]
-    held = np.bincount(of_content, landed[order], len(of_message))
-    is_one_side = (held == 0) | (held == np.bincount(of_content, minlength=len(of_message)))
-    number = int(message.max(initial=-1)) + 1
-    in_table = np.bincount(message, landed, number)
-    sent = np.bincount(message, ~landed, number)
-    is_changed = np.bincount(of_message, is_one_side, number) > 0
-    cases = [in_table == 0, sent == 0, is_changed, in_table > sent]
-    fault = np.select(cases, [LOST, EXTRA, CHANGED, DUPLICATE], -1)
-    return fault, np.where(fault == DUPLICATE, in_table - sent, 1).astype(np.int64)
+    both = [("sent", "sum"), ("landed", "sum")]
+    contents = rows.group_by([*keys, "content"]).aggregate(both).rename_columns([*keys, "content", "sent", "landed"])
+    is_one_side = pc.or_(pc.equal(contents["sent"], 0), pc.equal(contents["landed"], 0))
+    of_messages = contents.append_column("is_one_side", is_one_side).group_by(keys)
+    *found, sent, landed, is_changed = of_messages.aggregate([*both, ("is_one_side", "any")]).combine_chunks().columns
+    cases = (pc.equal(landed, 0), pc.equal(sent, 0), is_changed, pc.greater(landed, sent))
+    fault = pc.case_when(pc.make_struct(*cases), LOST, EXTRA, CHANGED, DUPLICATE)
+    number = pc.if_else(pc.equal(fault, DUPLICATE), pc.subtract(landed, sent), 1)
+    faults = pa.table([*found, fault, number], [*keys, "fault", "number"]).filter(pc.is_valid(fault))
+    faulty = rows.join(faults, keys, join_type="inner").sort_by([("landed", "ascending"), ("id", "ascending")])
+    names = ["fault", "scope", "offset", "number"]
+    messages = faulty.group_by([*dict.fromkeys([*names, *keys])], use_threads=False)
+    messages = messages.aggregate([("id", "first"), ("time", "min"), ([], "count_all")])
+    messages = messages.select([*names, "id_first", "time_min", "count_all"]).rename_columns(
+        [*names, "id", "time", "rows"]
+    )
+    return messages.sort_by([(name, "ascending") for name in ("fault", "scope", "offset", "id")])
