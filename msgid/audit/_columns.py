@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOG = "log"
 """The name of the one log of a table without a source column."""
+NEVER: Final = INT64_MAX
+"""The moment of a row without one; as the last of several moments, its negative."""
 
 
 def audited(table: pa.Table, named: Mapping[str, Any]) -> tuple[pa.Table, Columns]:
@@ -134,16 +136,11 @@ def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the integer of each value and whether it has one; a value that repeats is read once."""
+def _each(column: pa.ChunkedArray, read: Callable[[Any], int | None], default: int) -> NDArray[np.int64]:
+    """Return the integer of each value, or a default for NULL and values without one; equal values are read once."""
     codes, values = factorized(column)
-    numbers = np.zeros(len(values) + 1, np.int64)
-    known = np.zeros(len(values) + 1, bool)
-    for place, value in enumerate(values):
-        number = read(value)
-        if number is not None:
-            numbers[place], known[place] = number, True
-    return numbers[codes], known[codes]
+    numbers = (*map(read, values), None)
+    return np.array([default if number is None else number for number in numbers], np.int64)[codes]
 
 
 def factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
@@ -154,18 +151,16 @@ def factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
     return places, values.to_pylist()
 
 
-def offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return offsets, and which rows have a valid one: a whole number of 0 to 2**48 - 1, or its digits as text."""
+def offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return offsets: whole numbers of 0 to 2**48 - 1, or their digits as text; -1 for any other value."""
     if pa.types.is_decimal(column.type):  # Arrow does not encode small decimals
-        return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole)
-    if pa.types.is_null(column.type):
-        return _each(column, _whole)
+        return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole, -1)
     if pa.types.is_integer(column.type):
-        known = pc.is_valid(column).to_numpy()
         numbers = pc.fill_null(column, 0).to_numpy()
-        return numbers.astype(np.int64), known & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
-    if is_text(column.type):
-        return _each(column, _offset_of)
+        is_offset = pc.is_valid(column).to_numpy() & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
+        return np.where(is_offset, numbers.astype(np.int64), -1)
+    if is_text(column.type) or pa.types.is_null(column.type):
+        return _each(column, _offset_of, -1)
     hint = "; a column of pandas with a missing value needs the type Int64" if pa.types.is_floating(column.type) else ""
     raise ValueError(f"offset must be a column of integers, got {column.type}{hint}")
 
@@ -179,8 +174,8 @@ def _whole(value: Decimal) -> int | None:
     return int(value) if value == value.to_integral_value() and 0 <= value <= layout.OFFSET_MAX else None
 
 
-def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return moments as microseconds since 1970, and which rows have one.
+def micros(name: str, column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return moments as microseconds since 1970, and `NEVER` for rows without one.
 
     A moment is a timestamp, a date, an integer of milliseconds since 1970 or its digits, or text that names its offset
     from UTC. A timestamp without time zone and a date are in UTC. A moment outside the years 1 to 9999 is not read.
@@ -196,10 +191,11 @@ def micros(name: str, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArr
         numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
         known = pc.is_valid(column).to_numpy() & (numbers >= first) & (numbers <= last)
         numbers = np.where(known, numbers, 0)
-        return numbers // 1_000 if per_second > 1_000_000 else numbers * (1_000_000 // per_second), known  # noqa: PLR2004
+        moments = numbers // 1_000 if per_second > 1_000_000 else numbers * (1_000_000 // per_second)  # noqa: PLR2004
+        return np.where(known, moments, NEVER)
     if pa.types.is_integer(column.type) or is_text(column.type) or pa.types.is_null(column.type):
         numbers_read: list[int] = []
-        found = _each(column, lambda value: _moment(name, value, numbers_read))
+        found = _each(column, lambda value: _moment(name, value, numbers_read), NEVER)
         check_unit(f"`{name}`", max(numbers_read, default=0), 1_000)
         return found
     raise ValueError(f"{name} must be a column of timestamps, of integers or of text, got {column.type}")

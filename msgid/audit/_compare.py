@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
-from msgid.audit._columns import content_codes, kind_of, plain_column
+from msgid.audit._columns import NEVER, content_codes, kind_of, plain_column
 from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
 from msgid.audit._files import Side, names_in_sent, read_side, side_of
 from msgid.audit._logs import moment
@@ -229,7 +229,8 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     by_position = is_by_position(sent.columns, table.columns)
     sides = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
     landed = np.repeat([0, 1], [one.number for one in sides])
-    times, known = (np.concatenate(parts) for parts in zip(*(one.times for one in sides), strict=True))
+    times = np.concatenate([one.times for one in sides])
+    time = pa.array(times, mask=times == NEVER)
     id = pa.concat_arrays([_texts(one) for one in sides])
     contents = _contents(sent, table)
     keys, scope, offset = ["id"], pa.repeat(TABLE, len(id)), pa.nulls(len(id), pa.int64())
@@ -242,7 +243,7 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
             contents = codes if contents is None else numbered(codes, contents)
     rows = pa.table({
         "scope": scope, "offset": offset, "id": id, "content": np.zeros(len(id)) if contents is None else contents,
-        "sent": 1 - landed, "landed": landed, "time": pa.array(times, mask=(landed == 1) | ~known),
+        "sent": 1 - landed, "landed": landed, "time": pc.if_else(landed == 0, time, None),
     })  # fmt: skip
     valid = rows[keys[-1]].is_valid()
     messages = _differing(rows.filter(valid), keys)
@@ -253,7 +254,7 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
         ("time", "min"), ("time", "count", nulls),
     ])  # fmt: skip
     listed = _tuples(messages.select(["fault", "scope", "offset", "id"]).slice(0, most))
-    counts = [_counts(times[side], known[side], ~valid.to_numpy()[side]) for side in (landed == 0, landed == 1)]
+    counts = [_counts(time.filter(side), pc.invert(valid).filter(side)) for side in (landed == 0, landed == 1)]
     not_checked = unchecked(sent.columns, table.columns, by_position)
     return report_of_groups(
         list(starmap(Group, _tuples(groups))), listed, (counts[0], counts[1]), not_checked, by_position
@@ -269,10 +270,9 @@ def _texts(side: Rows) -> pa.Array:
     return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
 
 
-def _counts(times: NDArray[np.int64], known: NDArray[np.bool_], lacks: NDArray[np.bool_]) -> SideCounts:
-    last = int(times[known].max()) if known.any() else None
-    first = int(times[lacks & known].min()) if (lacks & known).any() else None
-    return SideCounts(len(times), last, int(lacks.sum()), first, int((lacks & ~known).sum()))
+def _counts(time: pa.Array, lacks: pa.ChunkedArray) -> SideCounts:
+    lacking = time.filter(lacks.combine_chunks())
+    return SideCounts(len(time), pc.max(time).as_py(), len(lacking), pc.min(lacking).as_py(), lacking.null_count)
 
 
 def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msgid._validate import check_installed, quote
-from msgid.audit._columns import kind_of, plain_column
+from msgid.audit._columns import NEVER, kind_of, plain_column
 from msgid.audit._files import Read, Side, dataset_of, read_file, read_side, side_of
 from msgid.audit._options import columns_in
 from msgid.audit._spans import BLOCK_SHIFT
@@ -199,8 +199,7 @@ def _digest_of(side: Side) -> pa.Table:
         check_content(name, kind_of(column.type), column.type)
     rows = rows_of(side.table, columns._replace(content=()))
     source, offset = places_of(side, rows)
-    moments, known = rows.times
-    time = pa.array(moments, mask=~known)
+    time = pa.array(rows.times, mask=rows.times == NEVER)
     hashed = _hashes(rows, contents)
     halves = ((hashed & np.uint64(HALF)).astype(np.int64), (hashed >> np.uint64(32)).astype(np.int64))
     form = pa.repeat(form_of(columns), rows.number)
@@ -212,8 +211,8 @@ def places_of(side: Side, rows: Rows) -> tuple[pa.Array, pa.Array]:
     """Return the name of the log and the offset of each row; NULL for a row that does not have both."""
     offset_of(side.columns)
     assert rows.places is not None
-    log, names, offset, valid = rows.places
-    unplaced = ~valid | (log < 0)
+    log, names, offset = rows.places
+    unplaced = (log < 0) | (offset < 0)
     source = pa.array(names, pa.large_string()).take(pa.array(np.maximum(log, 0), mask=unplaced))
     return source, pa.array(offset, mask=unplaced)
 
@@ -226,7 +225,7 @@ def _hashes(rows: Rows, contents: Sequence[pa.ChunkedArray]) -> NDArray[np.uint6
     from xxhash import xxh64_intdigest
 
     assert rows.places is not None
-    values: list[Any] = [pa.array(rows.places.offset, mask=~rows.places.valid).cast(pa.string())]
+    values: list[Any] = [pa.array(rows.places.offset, mask=rows.places.offset < 0).cast(pa.string())]
     if rows.ids is not None:
         values.append(rows.ids.identities())
     for column in contents:

@@ -240,7 +240,7 @@ def doctor_file(
     """
     check_installed("a diagnosis of a file", "arrow", "numpy", "pyarrow")
 
-    from msgid.audit._columns import audited, micros, plain_column
+    from msgid.audit._columns import NEVER, audited, micros, plain_column
     from msgid.audit._files import read_file
     from msgid.audit._options import columns_in
 
@@ -249,8 +249,8 @@ def doctor_file(
         raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {table.column_names}")
     times = None
     if columns.timestamp is not None:
-        moments, known = (column.tolist() for column in micros("timestamp", plain_column(table[columns.timestamp])))
-        times = [micro // 1000 if is_known else None for micro, is_known in zip(moments, known, strict=True)]
+        moments = micros("timestamp", plain_column(table[columns.timestamp]))
+        times = [None if moment == NEVER else moment // 1000 for moment in moments.tolist()]
     return doctor(plain_column(table[columns.id]).to_pylist(), times)
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msgid import layout
-from msgid.audit._columns import factorized, is_text
-from msgid.audit._logs import NEVER
+from msgid.audit._columns import NEVER, factorized, is_text
 from msgid.audit._spans import grouped
 from msgid.audit.definitions import AHEAD_S, COUNTED, MALFORMED_KIND, MAY_BE_UUID, NULL_KIND, TABLE, is_generator
 from msgid.audit.facts import Counted, Facts, KindRow, part_of
@@ -181,8 +180,8 @@ def _reason(error: InvalidMessageId) -> str:
 def id_facts(
     ids: Ids,
     content: NDArray[np.int64] | None,
-    near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None,
-    landed: tuple[NDArray[np.int64], NDArray[np.bool_]] | None,
+    near: NDArray[np.int64] | None,
+    landed: NDArray[np.int64] | None,
     parents: Ids | None,
     not_before: int | None,
 ) -> list[Facts]:
@@ -193,7 +192,7 @@ def id_facts(
     first = rows[found.order[found.first]]
     future = np.zeros(len(ids), bool)
     if landed is not None:
-        future |= landed[1] & ((ids.unix - AHEAD_S) * 1_000_000 > landed[0])
+        future |= (ids.unix - AHEAD_S) * 1_000_000 > landed
     if not_before is not None:
         future |= ids.unix < not_before
     faults = [
@@ -212,9 +211,7 @@ def id_facts(
     return [v1, value_facts(_values(ids, content, near))]
 
 
-def _values(
-    ids: Ids, content: NDArray[np.int64] | None, near: tuple[NDArray[np.int64], NDArray[np.bool_]] | None
-) -> Values:
+def _values(ids: Ids, content: NDArray[np.int64] | None, near: NDArray[np.int64] | None) -> Values:
     """Return the values of a table that are not version-1 IDs."""
     rows = np.flatnonzero(~ids.is_v1)
     of = ids.other[rows]
@@ -224,7 +221,7 @@ def _values(
     duplicates[first], conflicts[first] = found.duplicates, found.conflicts
     earliest = np.full(len(ids.others), NEVER)
     if near is not None:
-        np.minimum.at(earliest, of, np.where(near[1], near[0], NEVER)[rows])
+        np.minimum.at(earliest, of, near[rows])
     return Values(ids.others, np.bincount(of, minlength=len(ids.others)), duplicates, conflicts, earliest)
 
 

@@ -7,11 +7,12 @@ facts of all logs of the blocks. Only blocks in which offsets are missing are re
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from msgid._moments import UNIX_EPOCH
+from msgid.audit._columns import NEVER
 from msgid.audit._spans import BLOCK_SHIFT, Gaps, Spans, gaps_between, grouped, merged_gaps, starts_of
 from msgid.audit.definitions import MAX_ROWS
 from msgid.audit.facts import NOTHING, Counted, Facts, LogRow, part_of
@@ -23,26 +24,21 @@ if TYPE_CHECKING:
 
     from msgid.audit._options import Rules
 
-Moments = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
-
-NEVER: Final = (1 << 63) - 1
-"""The moment of a message without one; as the last of several moments, its negative."""
-
 
 class LogRows(NamedTuple):
-    """The rows that stand in a log. Moments are microseconds since 1970, each with the rows that have one."""
+    """The rows that stand in a log. Moments are microseconds since 1970, or `NEVER`."""
 
     log: NDArray[np.int64]
     offset: NDArray[np.int64]
-    content: NDArray[np.int64] | None
-    timestamp: Moments | None
-    landed: Moments | None
-    shown: Moments | None
+    shown: NDArray[np.int64]
     """The times between which a log is shown: the timestamps, or those of the IDs."""
+    content: NDArray[np.int64] | None = None
+    timestamp: NDArray[np.int64] | None = None
+    landed: NDArray[np.int64] | None = None
 
     def take(self, rows: Any) -> LogRows:
         """Return some of the rows, by their places or by a mask."""
-        return LogRows(*(_taken(part, rows) for part in self))
+        return LogRows._make(None if part is None else part[rows] for part in self)
 
 
 class Messages(NamedTuple):
@@ -129,25 +125,17 @@ def log_facts(rows: LogRows, names: list[str], rules: Rules) -> Facts:
     return facts_of_blocks(names, blocks, gaps_in(spans, rules), rules)
 
 
-def _taken(part: Any, rows: Any) -> Any:
-    if part is None:
-        return None
-    return tuple(one[rows] for one in part) if isinstance(part, tuple) else part[rows]
-
-
 def messages_of(rows: LogRows) -> Messages:
     """Return the messages of all rows of some logs."""
     order, first, number, _, conflicts = grouped(rows.content, rows.log, rows.offset)
     rows = rows.take(order)
 
-    def least(moments: Moments | None, sign: int = 1) -> NDArray[np.int64]:
-        if moments is None:
-            return np.full(len(first), NEVER)
-        return np.minimum.reduceat(np.where(moments[1], sign * moments[0], NEVER), first)
+    def least(moments: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        return np.full(len(first), NEVER) if moments is None else np.minimum.reduceat(moments, first)
 
     return Messages(
         rows.log[first], rows.offset[first], number, conflicts + 1, least(rows.timestamp), least(rows.landed),
-        least(rows.shown), -least(rows.shown, -1),
+        least(rows.shown), np.maximum.reduceat(np.where(rows.shown == NEVER, -NEVER, rows.shown), first),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from msgid import layout
 from msgid._validate import quote
-from msgid.audit._columns import audited, content_codes, micros, offsets, plain_column, sources
+from msgid.audit._columns import NEVER, audited, content_codes, micros, offsets, plain_column, sources
 from msgid.audit._ids import Ids, id_facts
 from msgid.audit._logs import LogRows, log_facts
 from msgid.audit._options import columns_in, rules_in
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._logs import Moments
     from msgid.audit._options import AuditOptions, Rules
     from msgid.audit.report import Report
 
@@ -116,18 +114,9 @@ def id_column(ids: Iterable[Any]) -> pa.Array | pa.ChunkedArray:
     if isinstance(ids, pa.Array | pa.ChunkedArray):
         return ids
     if isinstance(ids, np.ndarray):
-        ids = _elements(ids)
+        values = ids.tolist()  # None if masked; a row of bytes is a list of them
+        ids = [None if None in row else bytes(row) for row in values] if ids.ndim > 1 else values
     return pa.array(_of_one_type([None if _is_missing(id) else plain(id) for id in ids]))
-
-
-def _elements(ids: NDArray[Any]) -> list[Any]:
-    """Return the IDs of a NumPy array: text in ASCII as text, a row of bytes as bytes, and None if masked."""
-    if isinstance(ids, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(ids).reshape(len(ids), math.prod(ids.shape[1:]))
-        return [None if any(masked) else id for masked, id in zip(mask.tolist(), _elements(ids.data), strict=True)]
-    if ids.dtype.kind == "S":
-        return [id.decode("ascii", "backslashreplace") for id in ids.tolist()]
-    return [bytes(id) for id in ids] if ids.ndim > 1 and ids.dtype == np.uint8 else list(ids)
 
 
 def _is_missing(id: object) -> bool:
@@ -149,12 +138,12 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     def column(name: str) -> pa.ChunkedArray:
         return plain_column(table[name])
 
-    def moments(name: str | None, argument: str) -> Moments | None:
+    def moments(name: str | None, argument: str) -> NDArray[np.int64] | None:
         return None if name is None else micros(argument, column(name))
 
     places, timestamp = None, moments(columns.timestamp, "timestamp")
     if columns.offset is not None:
-        places = Places(*sources(table, columns), *offsets(column(columns.offset)))
+        places = Places(*sources(table, columns), offsets(column(columns.offset)))
     return Rows(
         table.num_rows,
         None if columns.id is None else Ids(column(columns.id), "id"),
@@ -175,14 +164,12 @@ class Places(NamedTuple):
     Attributes:
         log: The place of the row's log in ``names``; -1 if the row does not have a log.
         names: The names of the logs, sorted.
-        offset: The offset of each row.
-        valid: Which rows have an offset.
+        offset: The offset of each row; -1 if the row does not have one.
     """
 
     log: NDArray[np.int64]
     names: list[str]
     offset: NDArray[np.int64]
-    valid: NDArray[np.bool_]
 
 
 class Rows(NamedTuple):
@@ -192,46 +179,49 @@ class Rows(NamedTuple):
     ids: Ids | None
     parents: Ids | None
     content: NDArray[np.int64] | None
-    timestamp: Moments | None
-    landed: Moments | None
+    timestamp: NDArray[np.int64] | None
+    landed: NDArray[np.int64] | None
     places: Places | None
 
     @property
-    def times(self) -> Moments:
-        """The own time of each row, or else that of its ID; with the rows that have one."""
-        if self.timestamp is not None:
-            return self.timestamp
-        if self.ids is not None:
-            return self.ids.unix * 1_000_000, self.ids.is_v1
-        return np.zeros(self.number, np.int64), np.zeros(self.number, bool)
+    def times(self) -> NDArray[np.int64]:
+        """The own time of each row, or else that of its ID, in microseconds; `NEVER` for a row without one."""
+        return self.id_times if self.timestamp is None else self.timestamp
+
+    @property
+    def id_times(self) -> NDArray[np.int64]:
+        """The times of the IDs."""
+        if self.ids is None:
+            return np.full(self.number, NEVER)
+        return np.where(self.ids.is_v1, self.ids.unix * 1_000_000, NEVER)
 
 
 def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
     """Return the facts of the rows of a table with some columns."""
     ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
-    untimed, unlanded = (0 if times is None else int((~times[1]).sum()) for times in (timestamp, landed))
+    untimed, unlanded = (0 if times is None else int((times == NEVER).sum()) for times in (timestamp, landed))
     parts = [NOTHING._replace(rows=rows.number, untimed=untimed, unlanded=unlanded, columns=columns.given)]
     if ids is not None:
-        parts += id_facts(ids, rows.content, landed or timestamp, landed, rows.parents, rules.earliest)
+        near = timestamp if landed is None else landed
+        parts += id_facts(ids, rows.content, near, landed, rows.parents, rules.earliest)
         parts.append(generator_facts(ids, rules))
     if rows.places is not None:
-        log, names, offset, valid = rows.places
-        placed = valid & (log >= 0)
-        in_logs = LogRows(log, offset, rows.content, timestamp, landed, rows.times).take(placed)
+        log, names, offset = rows.places
+        placed = (log >= 0) & (offset >= 0)
+        in_logs = LogRows(log, offset, rows.times, rows.content, timestamp, landed).take(placed)
         parts.append(log_facts(in_logs, names, rules)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
-        in_logs, names = _positions(ids)
-        positions = in_logs._replace(shown=rows._replace(timestamp=None).times).take(in_logs.log >= 0)
-        parts.append(log_facts(positions, names, rules))
+        log, names, offset = _positions(ids)
+        parts.append(log_facts(LogRows(log, offset, rows.id_times).take(log >= 0), names, rules))
     return merged(parts, rules.max_gaps)
 
 
-def _positions(ids: Ids) -> tuple[LogRows, list[str]]:
-    """Return the rows whose IDs are positions in a log, in the places of all rows, and the names of the logs."""
+def _positions(ids: Ids) -> Places:
+    """Return the places that IDs name, which are positions in a log."""
     placed = (ids.origins() == "position") & ~ids.counted
     node = ids.v1.node.astype(np.int64)
     nodes, codes = np.unique(node[placed], return_inverse=True)
     log = np.full(len(ids), -1, np.int64)
     log[placed] = codes.reshape(-1)
     offset = ids.v1.pid.astype(np.int64) << 32 | ids.v1.sequence.astype(np.int64)
-    return LogRows(log, offset, None, None, None, None), [layout.format_mac(int(one)) for one in nodes]
+    return Places(log, [layout.format_mac(int(one)) for one in nodes], offset)

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
 from msgid import layout
-from msgid.audit._columns import sorted_places
+from msgid.audit._columns import NEVER, sorted_places
 from msgid.audit._ids import Values, other_of, value_facts
-from msgid.audit._logs import NEVER, Blocks, Messages, blocks_of, facts_of_blocks, gaps_in
+from msgid.audit._logs import Blocks, Messages, blocks_of, facts_of_blocks, gaps_in
 from msgid.audit._runs import facts_of_spans, generators_of
 from msgid.audit._spans import BLOCK_SHIFT, WORD_SHIFT, Gaps, Spans, merged_spans, spans_of_words
 from msgid.audit.definitions import AHEAD_S, COUNTED, TABLE, is_generator

@@ -22,13 +22,10 @@ ROWS = st.lists(st.tuples(st.integers(0, 1), OFFSETS, st.integers(0, 2), MOMENTS
 
 def columns_of(rows):
     def moments(place):
-        return (
-            np.array([row[place] or 0 for row in rows], np.int64),
-            np.array([row[place] is not None for row in rows], bool),
-        )
+        return np.array([logs.NEVER if row[place] is None else row[place] for row in rows], np.int64)
 
     log, offset, content = (np.array([row[place] for row in rows], np.int64) for place in range(3))
-    return logs.LogRows(log, offset, content, moments(3), moments(4), moments(3))
+    return logs.LogRows(log, offset, moments(3), content, moments(3), moments(4))
 
 
 def moment(micros):
