@@ -203,7 +203,7 @@ MUTATIONS = [
          "after = np.minimum(after, messages.landed_after)", "pass"),
         ("equal times go back", "msgid/audit/_logs.py", "(messages.timestamp < before)", "(messages.timestamp <= before)"),
         ("a run that begins in another run does not count as a shared pid", "msgid/audit/_runs.py",
-         "or row.first_time < ends.get(row.pid, row.first_time):", "or False:"),
+         "or run.begin < ends.get(run.generator, run.begin):", "or False:"),
         ("a node that declares derived is no generator's", "msgid/audit/definitions.py", "& (is_derived | ", "& (False | "),
         ("a faster counter does not overtake a slower one", "msgid/audit/_doctor.py",
          "width = max(slow + fast - 1, 1) + (fast - slow) * (seconds - 1)", "width = max(slow + fast - 1, 1)"),

@@ -38,7 +38,6 @@ from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from numpy.typing import NDArray
 
@@ -60,17 +59,40 @@ _SEVERAL: Final = 2
 
 
 class Runs(NamedTuple):
-    """Runs of generators as columns."""
+    """Runs of generators as columns, or one run.
 
-    generator: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    first_time: NDArray[np.int64]
-    last_time: NDArray[np.int64]
-    first_sequence: NDArray[np.int64]
-    last_sequence: NDArray[np.int64]
-    missing: NDArray[np.int64]
-    processes: NDArray[np.int64]
-    """The number of processes of the run at one time, at least: 1 or 2."""
+    Attributes:
+        generator: The place of the generator.
+        ids: Number of IDs.
+        begin: The first second.
+        until: The last second.
+        low: The lowest number.
+        high: The highest number.
+        low_at: The second of the lowest number.
+        high_at: The second of the highest number.
+        missing: Number of numbers that are missing.
+        processes: The number of processes of the run at one time, at least: 1 or 2.
+    """
+
+    generator: Any
+    ids: Any
+    begin: Any
+    until: Any
+    low: Any
+    high: Any
+    low_at: Any
+    high_at: Any
+    missing: Any
+    processes: Any
+
+    @property
+    def pace(self) -> float:
+        """The seconds per ID."""
+        return (self.until - self.begin + 1) / self.ids  # type: ignore[no-any-return]
+
+    def rows(self) -> list[Runs]:
+        """Return each run of columns."""
+        return [Runs(*row) for row in np.transpose(self).tolist()]
 
 
 class Shown(NamedTuple):
@@ -88,32 +110,6 @@ class Steps(NamedTuple):
     generator: NDArray[np.int64]
     sequence: NDArray[np.int64]
     size: NDArray[np.int64]
-
-
-class Near(NamedTuple):
-    """IDs of a run and the next IDs by their numbers: the places of their spans, and the numbers."""
-
-    before: NDArray[np.int64]
-    low: NDArray[np.int64]
-    after: NDArray[np.int64]
-    high: NDArray[np.int64]
-
-
-class Life(NamedTuple):
-    """A run: its IDs, its first and last second, its lowest and highest number, and their seconds."""
-
-    ids: int
-    begin: int
-    until: int
-    low: int
-    high: int
-    low_at: int
-    high_at: int
-
-    @property
-    def pace(self) -> float:
-        """The seconds per ID."""
-        return (self.until - self.begin + 1) / self.ids
 
 
 Step = tuple[int, int, int, int, int]
@@ -163,7 +159,7 @@ def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
     beside = by_two[of].astype(np.int64)
     gaps, missing = gaps_between(generator, low + beside, high - beside, most), np.zeros(len(processes), np.int64)
     np.add.at(missing, of, np.maximum(high - low - 1 - 2 * beside, 0))
-    runs = Runs._make((*_lives(spans, run)[:6], missing, processes))
+    runs = _runs(spans, run)._replace(missing=missing, processes=processes)
     return Shown(runs, gaps, Steps(*steps[:, np.lexsort((steps[2], steps[1], steps[0]))]), jumps)
 
 
@@ -188,58 +184,46 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
     ):
         ones = np.ones(len(found.size), np.int64)
         counted += per_scope(check, names, found.generator, ones, 0 * ones, found.sequence, np.abs(found.size))
-    listed = _listed(runs, pairs)
-    nodes = []
-    for number, held in listed.items():
+    nodes, rows = [], []
+    for number, held in itertools.groupby(_listed(runs), key=lambda run: int(pairs[0, run.generator])):
+        of_node = list(held)
         node, origin, why = layout.format_mac(number), layout.origin_of(number), shared_by(number)
-        at_once, overlap = _at_once(held), _overlapping(held)
+        at_once, overlap = _at_once(of_node), _overlapping(of_node)
         if overlap or why:
             counted.append(Counted("shared_node", node, at_once, text=why))
         if origin != "mac":
-            counted.append(Counted("synthetic_node", node, sum(run.row.ids for run in held), text=origin))
+            counted.append(Counted("synthetic_node", node, sum(run.ids for run in of_node), text=origin))
         why = why or ("two processes of one pid at the same time" if overlap else None)
         nodes.append(NodeRow(node, origin, at_once, why))
-    rows = [run.row for held in listed.values() for run in held]
+        for _, of_generator in itertools.groupby(of_node, key=lambda run: run.generator):
+            for place, run in enumerate(of_generator, 1):
+                begin, until = (UNIX_EPOCH + timedelta(seconds=second) for second in (run.begin, run.until))
+                pid, ends = int(pairs[1, run.generator]), (run.low, run.high)
+                rows.append(GeneratorRow(node, pid, place, run.ids, begin, until, *ends, run.missing))
     lengths = {"gaps": int(gaps.number.sum())}
     return part_of(counted, lengths, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
 
 
-class Run(NamedTuple):
-    """One run of a generator; ``processes`` is 2 if several processes share it."""
-
-    row: GeneratorRow
-    processes: int
+def _listed(runs: Runs) -> list[Runs]:
+    """Return each run, by generator and time."""
+    return Runs(*np.array(runs)[:, np.lexsort((runs.low, runs.begin, runs.generator))]).rows()
 
 
-def _listed(runs: Runs, pairs: NDArray[np.int64]) -> dict[int, list[Run]]:
-    """Return the runs of each node by generator and time, with their numbers."""
-    order = np.lexsort((runs.first_sequence, runs.first_time, runs.generator))
-    generator, *columns = (column[order] for column in runs)
-    places = np.arange(len(order))
-    number = places - np.maximum.accumulate(np.where(starts_of(generator), places, 0)) + 1
-    columns = [*pairs[:, generator], number, *columns]
-    listed: dict[int, list[Run]] = {}
-    for node, pid, run, ids, first, last, *numbers, processes in zip(*(one.tolist() for one in columns), strict=True):
-        begin, end = (UNIX_EPOCH + timedelta(seconds=second) for second in (first, last))
-        row = GeneratorRow(layout.format_mac(node), pid, run, ids, begin, end, *numbers)
-        listed.setdefault(node, []).append(Run(row, processes))
-    return listed
-
-
-def _at_once(runs: list[Run]) -> int:
+def _at_once(runs: list[Runs]) -> int:
     """Return the largest number of processes in one second."""
-    begins = [(row.first_time, processes) for row, processes in runs]
-    ends = [(row.last_time + timedelta(seconds=1), -processes) for row, processes in runs]
-    return max(itertools.accumulate(change for _, change in sorted(begins + ends)))
+    begins = [(run.begin, run.processes) for run in runs]
+    ends = [(run.until + 1, -run.processes) for run in runs]
+    most: int = max(itertools.accumulate(change for _, change in sorted(begins + ends)))
+    return most
 
 
-def _overlapping(runs: list[Run]) -> bool:
+def _overlapping(runs: list[Runs]) -> bool:
     """Return whether a run has several processes, or begins before an earlier run of its pid has ended."""
-    ends: dict[int, datetime] = {}
-    for row, processes in sorted(runs, key=lambda run: (run.row.first_time, run.row.last_time)):
-        if processes > 1 or row.first_time < ends.get(row.pid, row.first_time):
+    ends: dict[int, int] = {}
+    for run in sorted(runs, key=lambda run: (run.begin, run.until)):
+        if run.processes > 1 or run.begin < ends.get(run.generator, run.begin):
             return True
-        ends[row.pid] = max(row.last_time, ends.get(row.pid, row.last_time))
+        ends[run.generator] = max(run.until, ends.get(run.generator, run.until))
     return False
 
 
@@ -319,12 +303,12 @@ def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.i
     return np.cumsum(starts_of(part, inner)) - 1
 
 
-def neighbours(spans: Spans, run: NDArray[np.int64]) -> Near:
-    """Return the neighbours by number of the runs of some spans."""
+def neighbours(spans: Spans, run: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return IDs of a run and the next ones by number: the place of a span and a number, and again for the next one."""
     order = np.lexsort((spans.low, run))
     near = np.flatnonzero(~starts_of(run[order]))
     before, after = order[near - 1], order[near]
-    return Near(before, spans.high[before], after, spans.low[after])
+    return before, spans.high[before], after, spans.low[after]
 
 
 def counts_by_two(spans: Spans, run: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -332,8 +316,8 @@ def counts_by_two(spans: Spans, run: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     All numbers of such a run are even, or all are odd, and most steps are 2.
     """
-    near, number = neighbours(spans, run), int(run.max()) + 1
-    step, of = near.high - near.low, run[near.after]
+    _, low, after, high = neighbours(spans, run)
+    step, of, number = high - low, run[after], int(run.max()) + 1
     odd = np.bincount(run, spans.ids > 1, number) + np.bincount(of, step & 1, number)
     twos = np.bincount(of, step == _BY_TWO, number)
     result: NDArray[np.bool_] = (odd == 0) & (twos >= _FEWEST_BY_TWO) & (2 * twos >= np.bincount(of, minlength=number))
@@ -352,37 +336,38 @@ def shared_runs(
     Returns:
         For each span its run, and for each run the number of its processes at one time, at least: 1 or 2.
     """
-    lives = np.array(_lives(spans, run)[1:])
-    number = lives.shape[1]
-    near, part_of = neighbours(spans, run), np.zeros(number, np.int64)
+    lives = _runs(spans, run).rows()
+    number = len(lives)
+    (lower, low, higher, high), part_of = neighbours(spans, run), np.zeros(number, np.int64)
     part_of[run] = part
-    before, after = spans.seconds[near.before], spans.seconds[near.after]
-    is_open = (after < before) | (near.high > near.low + 1)
-    steps = np.array([run[near.after], near.low, before, near.high, after])[:, is_open]
+    before, after = spans.seconds[lower], spans.seconds[higher]
+    is_open = (after < before) | (high > low + 1)
+    steps = np.array([run[higher], low, before, high, after])[:, is_open]
     follows, processes = np.zeros(number, bool), np.ones(number, np.int64)
     heads = np.flatnonzero(starts_of(part_of))
     for head, end in zip(heads, np.append(heads[1:], number), strict=True):
         if end - head > 1:
             own = steps[:, slice(*np.searchsorted(steps[0], (head, end)))]
             opened = [(place - head, *step) for place, *step in own.T.tolist()]
-            for group in _groups([Life(*life) for life in lives[:, head:end].T.tolist()], opened):
+            for group in _groups(lives[head:end], opened):
                 follows[head + group.start + 1 : head + group.stop] = True
                 processes[head + group.start] = _SEVERAL
     return (np.cumsum(~follows) - 1)[run], processes[~follows]
 
 
-def _lives(spans: Spans, run: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the generator of each run, and the columns of `Life`."""
+def _runs(spans: Spans, run: NDArray[np.int64]) -> Runs:
+    """Return the runs of spans as columns."""
     order = np.lexsort((spans.low, run))
     scope, seconds, low, high = spans.take(order)
     first = np.flatnonzero(starts_of(run[order]))
     last = np.append(first[1:], len(order)) - 1
     begin, until = np.minimum.reduceat(seconds, first), np.maximum.reduceat(seconds, first)
     ids = np.add.reduceat(spans.ids[order], first)
-    return scope[first], ids, begin, until, low[first], high[last], seconds[first], seconds[last]
+    ends = begin, until, low[first], high[last], seconds[first], seconds[last]
+    return Runs(scope[first], ids, *ends, missing=0 * ids, processes=0 * ids + 1)
 
 
-def _links(lives: list[Life], opened: list[Step]) -> Iterator[tuple[int, int, bool]]:
+def _links(lives: list[Runs], opened: list[Step]) -> Iterator[tuple[int, int, bool]]:
     """Yield pairs of runs where the later continues the earlier, by processes that were alive.
 
     The third value is whether the number is dated before the next lower one of the later run.
@@ -418,7 +403,7 @@ def _links(lives: list[Life], opened: list[Step]) -> Iterator[tuple[int, int, bo
             yield place, place + 1, place in between
 
 
-def _groups(lives: list[Life], opened: list[Step]) -> Iterator[range]:
+def _groups(lives: list[Runs], opened: list[Step]) -> Iterator[range]:
     """Yield the runs of a part that are one run of several processes, by their places.
 
     A link joins all runs from the earlier to the later, if a number of them is dated before the next lower one. All

@@ -184,7 +184,8 @@ def begins_between(run, following):
 def check_shown(ids):
     """Check that the runs, gaps and steps are those of the plain model."""
     shown = shown_by(ids)
-    assert (listed(shown.runs), ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
+    runs_shown = [(*run[:6], *run[8:]) for run in listed(shown.runs)]
+    assert (runs_shown, ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
     assert shown.gaps.number.sum() == len(shown.gaps.first)
 
 
