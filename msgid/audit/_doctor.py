@@ -166,7 +166,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
 
 def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[list[Sample], int]:
     """Return the IDs of each generator, and the number of values that are not IDs."""
-    groups, samples = (defaultdict[object, Sample](lambda: Sample([], [], [])) for _ in range(2))
+    groups: dict[object, list[tuple[AnyId, str, int | None]]] = defaultdict(list)
     malformed = 0
     pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
     for value, time in pairs:
@@ -178,18 +178,12 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
         except InvalidMessageId:
             malformed += 1
             continue
-        sample = groups[key_of(id)]
-        sample.ids.append(id)
-        sample.texts.append(given if isinstance(given, str) else id.hex)
-        sample.times.append(time)
+        groups[key_of(id)].append((id, given if isinstance(given, str) else id.hex, time))
     # The IDs of a function have a node and pid each. They are one sample.
-    for key, sample in groups.items():
-        name = function_of(sample.ids) if isinstance(sample.ids[0], MessageId) else None
-        whole = samples[name or key]
-        whole.ids.extend(sample.ids)
-        whole.texts.extend(sample.texts)
-        whole.times.extend(sample.times)
-    return list(samples.values()), malformed
+    samples: dict[object, list[tuple[AnyId, str, int | None]]] = defaultdict(list)
+    for key, rows in groups.items():
+        samples[function_of([id for id, _, _ in rows]) or key] += rows
+    return [Sample(*map(list, zip(*rows, strict=True))) for rows in samples.values()], malformed
 
 
 def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Maker]:
@@ -401,12 +395,12 @@ def _seen(sample: Sample) -> str:
 
 
 def function_of(ids: Sequence[Any]) -> str | None:
-    """Return the function that made IDs of version 1 from an input; None if a generator made them.
+    """Return the function that made IDs of version 1 from an input; None if a generator made them, or a client.
 
     The IDs are of one node and pid, or of several that no generator made.
     """
     first = ids[0]
-    name = _FUNCTIONS.get(first.origin)
+    name = _FUNCTIONS.get(first.origin) if isinstance(first, MessageId) else None
     if name is None or len({(id.node, id.pid) for id in ids}) > 1:
         return name
     if first.origin == "assigned":  # a run has one second

@@ -100,12 +100,18 @@ def told_by(data: bytes) -> Format:
     return "json" if text.startswith(b"{") else "tsv" if b"\t" in first else "csv" if b"," in first else "text"
 
 
-def rows_of(data: bytes, format: Format) -> pa.Table:
+def rows_of(data: bytes, format: Format | None) -> pa.Table:
     """Return the rows of a file. Text has one column, ``value``; a file that cannot be read whole is refused.
+
+    Args:
+        data: The bytes of the file, which may be compressed.
+        format: The format. Default: by the first bytes.
 
     Raises:
         Unreadable, pyarrow.ArrowException: if the bytes are not of the format.
     """
+    data = decompressed(data)
+    format = format or told_by(data)
     if format == "parquet":
         return pq.read_table(pa.BufferReader(data))
     if format == "arrow":
@@ -232,12 +238,13 @@ def read_file(path: str | PathLike[str] | IO[bytes], format: Format | None = Non
         raise ValueError(f"format must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, got {quote(format)}")
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "read"):
         raise TypeError(f"path must be the path of a file, or an open file, got {quote(path)}")
-    file = Path(path) if isinstance(path, str | os.PathLike) else path
-    shown = str(file if isinstance(file, Path) else getattr(file, "name", "the open file"))
-    if isinstance(file, Path) and not file.exists():
-        raise FileNotFoundError(f"no file {quote(shown)}")
-    with _reading(shown):
-        return _read(file, format) if isinstance(file, Path) else _rows_of_stream(file.read(), format)
+    if not isinstance(path, str | os.PathLike):
+        with _reading(str(getattr(path, "name", "the open file"))):
+            return rows_of(path.read(), format)
+    if not Path(path).exists():
+        raise FileNotFoundError(f"no file {quote(str(path))}")
+    with _reading(str(path)):
+        return _read(Path(path), format)
 
 
 @contextmanager
@@ -247,11 +254,6 @@ def _reading(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeEncodeError, Unreadable) as error:
         raise ValueError(f"cannot read {quote(name)}: {' '.join(str(error).split())}") from None
-
-
-def _rows_of_stream(data: bytes, format: Format | None) -> pa.Table:
-    data = decompressed(data)
-    return rows_of(data, format or told_by(data))
 
 
 def _read(file: Path, format: Format | None) -> pa.Table:
@@ -265,7 +267,7 @@ def _read(file: Path, format: Format | None) -> pa.Table:
     data = file.read_bytes()
     if not data and file.suffix.lower() in _COMPRESSED:
         raise Unreadable("it is empty, and so cut off")
-    return _rows_of_stream(data, format)
+    return rows_of(data, format)
 
 
 def dataset_of(table: Any) -> ds.Dataset | None:
