@@ -12,36 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from msgid._validate import integer
-from msgid.audit._compare import (
-    CHANGED,
-    DUPLICATE,
-    EXTRA,
-    LOST,
-    Group,
-    SideCounts,
-    check_contents,
-    is_by_position,
-    report_of_blocks,
-    report_of_groups,
-    report_of_sides,
-    unchecked,
-    with_one_prefix,
-)  # fmt: skip
+from msgid.audit import _compare
+from msgid.audit._compare import CHANGED, DUPLICATE, EXTRA, LOST, Group, SideCounts
 from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
 from msgid.audit._files import Side, names_in_sent
 from msgid.audit._options import columns_in
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing._values import (
-    Sizes,
-    collected,
-    keep,
-    kind_of,
-    offset_column,
-    placed_columns,
-    rows_of,
-    source_column,
-)
+from spark_ext.auditing import _values
+from spark_ext.auditing._values import Sizes, kind_of, rows_of
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import quoted_name
@@ -132,7 +111,7 @@ def compare(
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
-        return AuditReport(table.sparkSession, report_of(*with_one_prefix(there, here), most, Sizes()))
+        return AuditReport(table.sparkSession, report_of(*_compare.with_one_prefix(there, here), most, Sizes()))
     for df in digests:
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
@@ -143,7 +122,7 @@ def compare(
         queued, landed = (side._replace(table=rows_in_blocks(*side, blocks)) for side in (there, here))
         return report_of(queued, landed, most, Sizes())
 
-    return AuditReport(table.sparkSession, report_of_blocks(of_sent, of_table, compared))
+    return AuditReport(table.sparkSession, _compare.report_of_blocks(of_sent, of_table, compared))
 
 
 def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> Side:
@@ -158,40 +137,37 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> Side:
 
 def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     """Return the report of two sides that lists at most some messages; small sides are compared on the driver."""
-    by_position = is_by_position(sent.columns, table.columns)
+    by_position = _compare.is_by_position(sent.columns, table.columns)
     if not (sent.columns.content and table.columns.content):
         sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
-    check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
+    _compare.check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
     by_role = [(rows_of(*side), side.columns) for side in (sent, table)]
-    small = [collected(*side, sizes) for side in by_role]
+    small = [_values.collected(*side, sizes) for side in by_role]
     if small[0] is not None and small[1] is not None:
-        return report_of_sides(small[0], small[1], most)
+        return _compare.report_of_sides(small[0], small[1], most)
     with_ids = sent.columns.id is not None and table.columns.id is not None
     rows = [_messages(side, by_position, with_ids) for side, _ in by_role]
     counts = [_counts(side) for side in rows]
-    keys = ["source", "offset"] if by_position else ["id"]
-    scope = F.col("source") if by_position else F.lit(TABLE)
-    differing = keep(_differing(rows[0], rows[1], keys).withColumn("scope", scope))
+    differing = _values.keep(_differing(rows[0], rows[1], ["scope", "offset"] if by_position else ["id"]))
     groups = differing.groupBy("fault", "scope").agg(
         F.sum("number"), F.count(F.lit(1)), F.sum("rows"), F.min("offset"),
         F.min_by("id", "offset") if by_position else F.min("id"), F.min("time"), F.count_if(F.col("time").isNull()),
     ).collect()  # fmt: skip
-    listed = differing.orderBy("fault", *keys).select("fault", "scope", "offset", "id").limit(most).collect()
-    return report_of_groups(
-        [Group(*row) for row in groups],
-        listed,
-        (counts[0], counts[1]),
-        unchecked(sent.columns, table.columns, by_position),
-        by_position,
-    )
+    listed = differing.select("fault", "scope", "offset", "id").orderBy("fault", "scope", "offset", "id").limit(most)
+    not_checked = _compare.unchecked(sent.columns, table.columns, by_position)
+    held = [Group(*row) for row in groups]
+    return _compare.report_of_groups(held, listed.collect(), (counts[0], counts[1]), not_checked, by_position)
 
 
 def _messages(rows: DataFrame, by_position: bool, with_ids: bool) -> DataFrame:
-    """Return the key, the ID, the hash of the compared values, and the time in microseconds of each row."""
-    id, content = identity("id"), F.col("content")
-    valid = (F.col("source") if by_position else id).isNotNull()
+    """Return the scope, the offset, the ID, the hash of the compared values, and the time in microseconds of rows."""
+    id, content, scope, offset = identity("id"), F.col("content"), F.lit(TABLE), F.lit(None).cast("bigint")
+    if by_position:
+        scope, offset = F.col("source"), F.col("offset")
+    valid = (scope if by_position else id).isNotNull()
     compared = F.xxhash64(content, id) if by_position and with_ids else F.xxhash64(content)
-    return rows.select("source", "offset", id.alias("id"), compared.alias("content"), "time", valid.alias("valid"))
+    values = {"scope": scope, "offset": offset, "id": id, "content": compared, "time": F.col("time"), "valid": valid}
+    return rows.select(*(value.alias(name) for name, value in values.items()))
 
 
 def _counts(rows: DataFrame) -> SideCounts:
@@ -207,14 +183,15 @@ def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
     """Return the messages with a fault, which is a place in `FAULTS`, with the number of their repeated rows."""
     both = sent.withColumn("landed", F.lit(False)).unionByName(table.withColumn("landed", F.lit(True))).where("valid")
     landed = F.col("landed")
+    names = [*dict.fromkeys(["scope", "offset", *keys])]
     # One shuffle serves both groups: the rows of a message are in one task.
-    contents = both.repartition(*keys).groupBy(*keys, "content").agg(
+    contents = both.repartition(*keys).groupBy(*names, "content").agg(
         F.count_if(~landed).alias("sent"), F.count_if(landed).alias("held"),
         F.min(F.when(~landed, F.col("id"))).alias("id_sent"), F.min("id").alias("any_id"),
         F.min(F.when(~landed, F.col("time"))).alias("time"),
     )  # fmt: skip
     of_one_side = (F.col("sent") == 0) | (F.col("held") == 0)
-    messages = contents.groupBy(*keys).agg(
+    messages = contents.groupBy(*names).agg(
         F.sum("sent").alias("sent"), F.sum("held").alias("held"), F.max(of_one_side).alias("is_changed"),
         F.coalesce(F.min("id_sent"), F.min("any_id")).alias("first_id"), F.min("time").alias("time"),
     )  # fmt: skip
@@ -222,13 +199,9 @@ def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
     fault = F.when(held == 0, LOST).when(sent_rows == 0, EXTRA).when(F.col("is_changed"), CHANGED)
     fault = fault.when(held > sent_rows, DUPLICATE)
     number = F.when(fault == DUPLICATE, held - sent_rows).otherwise(F.lit(1).cast("bigint"))
-    by_position = len(keys) > 1
-    source, offset = (F.col(name) if by_position else F.lit(None) for name in ("source", "offset"))
-    return messages.select(
-        source.cast("string").alias("source"), offset.cast("bigint").alias("offset"),
-        F.col("first_id" if by_position else "id").alias("id"), "time", fault.alias("fault"), number.alias("number"),
-        (sent_rows + held).alias("rows"),
-    ).where("fault IS NOT NULL")  # fmt: skip
+    first_id, rows = F.col("first_id").alias("id"), (sent_rows + held).alias("rows")
+    found = messages.select("scope", "offset", first_id, "time", fault.alias("fault"), number.alias("number"), rows)
+    return found.where("fault IS NOT NULL")
 
 
 # --- Digests ---
@@ -293,7 +266,7 @@ def _block_of(offset: Column) -> Column:
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     """Return the bytes that the hash of a message has, as `msgid.audit` writes them."""
-    values = [offset_column(df, offset_of(columns)).cast("string")]
+    values = [_values.offset_column(df, offset_of(columns)).cast("string")]
     if columns.id is not None:
         values.append(identity(F.col(quoted_name(columns.id))))
     for name in columns.content:
@@ -318,10 +291,10 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFra
         blocks: The blocks.
     """
     offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
-    log, place = placed_columns(df, columns)
+    log, place = _values.placed_columns(df, columns)
     marked = df.withColumns({_LOG: log, _BLOCK: _block_of(place)})
     if len(logs) <= _MOST_LOGS:
-        marked = marked.where(source_column(df, columns).isin(logs))
+        marked = marked.where(_values.source_column(df, columns).isin(logs))
     if kind_of(df, offset) == "integer":
         ranges = (F.col(quoted_name(offset)).between(*ends) for ends in ranges_of(blocks["block"]))
         marked = marked.where(reduce(or_, ranges))

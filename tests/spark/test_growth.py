@@ -40,7 +40,7 @@ OPERATIONS = {
     "assign_ids": (lambda df: ids.assign_ids(df, name="x", order_by="offset"), 0, 1, False),
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, source="source", offset="offset", timestamp="timestamp"), 1, 0, False),
-    "compare": (lambda df: _differing(*sides(df), ["source", "offset"]), 1, 1, False),
+    "compare": (lambda df: _differing(*sides(df), ["scope", "offset"]), 1, 1, False),
     "audit of IDs": (lambda df: id_words(rows_of(df, PLACED), PLACED, None), 1, 0, False),
     "audit of IDs and contents": (lambda df: id_words(rows_of(df, DETAILED), DETAILED, None), 3, 0, False),
     "audit of offsets": (lambda df: _blocks_of_words(log_summary(rows_of(df, PLACED), PLACED)), 2, 0, False),
