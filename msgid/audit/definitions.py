@@ -1,4 +1,4 @@
-"""The definitions of an audit, written once: the checks, their severities and meanings, and the limits.
+"""The definitions of an audit, written once: the checks, which are the table `checks.tsv`, and the limits.
 
 Python and Spark take them from here, so that both find the same faults in the same rows.
 
@@ -12,8 +12,9 @@ Python and Spark take them from here, so that both find the same faults in the s
 
 from __future__ import annotations
 
+import pkgutil
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from msgid._validate import quote
 
@@ -92,68 +93,36 @@ def is_generator(is_derived: Any, pid: Any, lowest: Any, highest: Any) -> Any:
 
 
 class Check(NamedTuple):
-    """A check: how severe its findings are, what one means, and what usually causes it."""
+    """A check.
+
+    Attributes:
+        severity: How severe its findings are.
+        meaning: What a finding means, and what usually causes it.
+        needs: What the check needs: columns, ``counter`` for IDs that carry one, and ``sent`` for a comparison.
+        words: One error in words, the noun first.
+        example: The example of a finding from its two numbers: ``x``, ``y``, ``y`` microseconds as ``seconds``, or the
+            ``span`` of both. Empty if the example is a text.
+    """
 
     severity: Severity
     meaning: str
+    needs: tuple[str, ...] = ()
+    words: str = ""
+    example: str = ""
 
 
-_MEANINGS: Final[dict[Severity, dict[str, str]]] = {
-    "error": {
-        "lost_messages": "Messages that were sent are not in the table. A consumer that skipped a range or a failed "
-        "write usually causes it, or messages that have not landed yet.",
-        "changed_messages": "Messages of the table differ from those that were sent. A log that was deleted and "
-        "created again usually causes it, or a job that changes rows.",
-        "uncompared_messages": "Rows do not have a position or an ID that can be read, so they are not compared. A "
-        "row that was cut usually causes it, or offsets that were written as decimal fractions.",
-        "missing_offsets": "Offsets between the first and the last of a log are not in the table. A consumer that "
-        "skipped a range, a failed write or a retention limit usually causes it. Compacted topics and transaction "
-        "markers leave such gaps too.",
-        "conflicting_messages": "Rows of one offset have different content. A log that was deleted and created again "
-        "usually causes it, or a job that changes rows on a retry.",
-        "duplicate_messages": "Rows repeat an offset. A retried write without an idempotent sink usually causes it, "
-        "or a consumer that read a range again.",
-        "conflicting_ids": "Rows of one ID have different content. Two generators of one node and pid usually cause "
-        "it, or row IDs that were assigned again on a retry.",
-        "duplicate_ids": "Rows repeat an ID. A producer that sent a message again usually causes it, or a table that "
-        "was written twice.",
-    },
-    "warning": {
-        "missing_sequences": "A generator made IDs that are not in the table: an upper bound of lost messages. Lost "
-        "messages cause it, and so do IDs that were never sent, were filtered out or went to another table.",
-        "late_messages": "Messages landed after a higher offset of their log. Parallel consumers or a repaired loss "
-        "usually cause it.",
-        "time_backwards": "The time of a message is before that of the offset before it. Producers with different "
-        "clocks usually cause it, or a clock that was set back.",
-        "clock_backwards": "The clock of a generator went back between two of its IDs. A time server that stepped the "
-        "clock usually causes it.",
-        "clock_jump": "The clock of a generator jumped forward between two of its IDs. A stepped clock causes it, or "
-        "a process that did not make IDs for that long.",
-        "shared_node": "More than one machine uses this node. Containers or virtual machines with one MAC address "
-        "usually cause it. Their IDs are unique only if their pids or sequences differ.",
-        "missing_ids": "Rows have NULL instead of an ID. A producer without IDs or a failed join usually causes it.",
-        "malformed_ids": "Rows have a value that is not an ID. Another kind of key in the column usually causes it, "
-        "or text that was cut or padded.",
-        "ambiguous_ids": "Version-0 IDs can be read as two kinds. RocketMQ's C++ client 1.2.0 to 1.2.3 wrote such IDs.",
-        "future_ids": "IDs are dated after they landed, or before the earliest time allowed. A wrong clock at the "
-        "producer usually causes it.",
-        "orphan_ids": "Derived IDs have a parent that is not in the table. The loss of the parent's row usually "
-        "causes it, or a parent in another table.",
-    },
-    "info": {
-        "extra_messages": "Messages of the table are not among those that were sent. A list of sent messages that is "
-        "not complete usually causes it.",
-        "sequence_jump": "The sequence of a generator went on at a higher number than it can have reached in that "
-        "time. A restart at a random number causes it, or a large loss.",
-        "synthetic_node": "The node is not the address of a network card, so the IDs do not name a machine.",
-        "v0_month_wrap": "Version-0 IDs keep only the time since their month began. These were made in the month "
-        "before they landed, and more than a day before.",
-    },
-}
-"""The meaning of each check's findings with their usual cause, by severity and in the order of a report."""
-CHECKS: Final = {
-    name: Check(severity, meaning) for severity, meanings in _MEANINGS.items() for name, meaning in meanings.items()
-}
+def _checks() -> dict[str, Check]:
+    """Read the table of the checks beside this module."""
+    data = pkgutil.get_data(__package__, "checks.tsv")  # a command imports it sooner than importlib.resources
+    assert data is not None
+    rows = (line.split("\t") for line in data.decode().splitlines()[1:])
+    return {
+        name: Check(cast("Severity", severity), meaning, tuple(needs.split()), words, example)
+        for name, severity, needs, words, example, meaning in rows
+    }
+
+
+CHECKS: Final = _checks()
 """The checks by name, in the order of a report."""
 
 

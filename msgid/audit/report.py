@@ -14,7 +14,7 @@ from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, S
 from msgid.audit.facts import LISTS, NAMED, OTHERS, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
     from msgid.audit.definitions import Severity
@@ -34,23 +34,12 @@ _BACK_OR_SHARED: Final = (
     "Times of a generator go back while its numbers go on. In a compacted topic, most numbers are missing. So a clock "
     "that was set back, a restart, and two processes with one node and pid look alike."
 )
-_COUNTERS: Final = ("missing_sequences", "clock_backwards", "clock_jump", "sequence_jump", "shared_node")
-_NEEDS: Final = {
-    "id": (
-        "without IDs",
-        ("duplicate_ids", "conflicting_ids", *_COUNTERS, "missing_ids", "malformed_ids", "ambiguous_ids", "future_ids",
-         "orphan_ids", "synthetic_node", "v0_month_wrap"),
-    ),
-    "offset": (
-        "without offsets",
-        ("missing_offsets", "duplicate_messages", "conflicting_messages", "late_messages", "time_backwards"),
-    ),
-    "content": ("without content", ("conflicting_messages", "conflicting_ids")),
-    "landed": ("without a landing time", ("late_messages", "future_ids")),
-    "timestamp": ("without a timestamp", ("time_backwards",)),
-    "parent": ("without a parent", ("orphan_ids",)),
+_WITHOUT: Final = {
+    "id": "without IDs", "counter": "no ID carries a counter", "offset": "without offsets",
+    "content": "without content", "landed": "without a landing time", "timestamp": "without a timestamp",
+    "parent": "without a parent",
 }  # fmt: skip
-"""The checks that need a column, and the reason why they are not made without it."""
+"""Why a check is not made, by what it needs."""
 _WRONG_COLUMN: Final = (
     "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be "
     "cut out first."
@@ -70,23 +59,8 @@ _VALUES: Final = {
 """The value that a row lacks, by the column that cannot be read."""
 _CUT: Final = {"gaps": "missing ranges", "logs": "logs", "generators": "runs of generators", "nodes": "nodes"}
 """The lists that may be cut, and their rows in words."""
-_WORDS: Final = {
-    "lost_messages": "message lost",
-    "missing_offsets": "message lost",
-    "changed_messages": "message changed",
-    "uncompared_messages": "message not compared",
-    "conflicting_messages": "message in conflict",
-    "duplicate_messages": "message duplicated",
-    "conflicting_ids": "ID in conflict",
-    "duplicate_ids": "ID repeated",
-    "malformed_ids": "value malformed",
-}
-"""One error of each check in words, the noun first."""
-
-
 _OF_TWO_SIDES: Final = (*FAULTS.values(), "duplicate_ids", "uncompared_messages")
 """The checks of a comparison."""
-_ONLY_OF_TWO_SIDES: Final = ("lost_messages", "changed_messages", "extra_messages", "uncompared_messages")
 
 
 class Unread(NamedTuple):
@@ -248,7 +222,7 @@ class Report:
         errors = Counter[str]()
         for finding in self.findings:
             if finding.severity == "error":
-                errors[_WORDS[finding.check]] += finding.count
+                errors[CHECKS[finding.check].words] += finding.count
         parts, last = [] if errors else ["no errors"], ""
         for words, number in errors.items():
             noun, _, state = words.partition(" ")
@@ -363,8 +337,8 @@ def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa:
         return Check("info", _TWO_READINGS) if rules.holes == "markers" and name in _GAPS.values() else check
 
     def finding(check: str, scope: str, count: int, example: str | None) -> Finding:
-        severity, meaning = check_of(check, scope, example)
-        return Finding(check, severity, scope, count, example, meaning)
+        known = check_of(check, scope, example)
+        return Finding(check, known.severity, scope, count, example, known.meaning)
 
     named = [one for one in facts.found if one.scope != OTHERS]
     others = [one._replace(scope=f"{one.x:,} others", x=None) for one in facts.found if one.scope == OTHERS]
@@ -397,17 +371,18 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
 
     A value that cannot be read counts only if a check needs it that is made otherwise.
     """
-    given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.logs)}
+    by_earliest = rules.earliest is not None
+    given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.logs), "counter": bool(facts.generators)}
+    given |= {"landed": given["landed"] or by_earliest, "sent": True}
     reasons = _skipped(rules)
-    for column, (reason, checks) in _NEEDS.items():
-        if not given[column] and not (column == "landed" and rules.earliest is not None):
-            reasons |= {check: reason for check in checks if check not in reasons}
-    if given["id"] and not facts.generators:
-        reasons |= {check: "no ID carries a counter" for check in _COUNTERS if check not in reasons}
+    for name, check in CHECKS.items():
+        lacking = [need for need in check.needs if not given[need]]
+        if lacking and name not in reasons:
+            reasons[name] = _WITHOUT[lacking[0]]
     unread: list[Unread] = []
     for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
-        by_earliest = ("future_ids",) if column == "landed" and rules.earliest is not None else ()
-        needed = [check for check in _NEEDS[column][1] if check not in (*reasons, *by_earliest)]
+        skipped = {*reasons, *(["future_ids"] if column == "landed" and by_earliest else [])}
+        needed = [name for name, check in CHECKS.items() if column in check.needs and name not in skipped]
         if number and needed:
             unread.append(Unread(_VALUES[column], {column: number}))
             if number == facts.rows:
@@ -427,19 +402,11 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
     return found, unread
 
 
-_EXAMPLES: Final[dict[str, Callable[[Counted], str]]] = {
-    **dict.fromkeys(("missing_offsets", "missing_sequences"), lambda c: span(c.x or 0, c.y or 0)),
-    **dict.fromkeys((*FAULTS.values(), "conflicting_messages"), lambda c: f"offset {c.x}"),
-    "late_messages": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.0f} s late",
-    "time_backwards": lambda c: f"offset {c.x}, {(c.y or 0) / 1e6:,.3f} s back",
-    "clock_backwards": lambda c: f"sequence {c.x}, {c.y:,} s back",
-    "clock_jump": lambda c: f"sequence {c.x}, {c.y:,} s forward",
-    "sequence_jump": lambda c: f"sequence {c.x}, {c.y:,} numbers forward",
-}
-
-
 def _example(c: Counted) -> str | None:
-    return _EXAMPLES[c.check](c) if c.x is not None and c.check in _EXAMPLES else c.text
+    form = CHECKS[c.check].example
+    if c.x is None or not form:
+        return c.text
+    return form.format(x=c.x, y=c.y, seconds=(c.y or 0) / 1e6, span=span(c.x, c.y or 0))
 
 
 def _notes(facts: Facts) -> list[str]:
@@ -532,7 +499,8 @@ def _laid_out(findings: list[Finding]) -> list[str]:
 def _metrics(report: Report) -> str:
     """Return the metrics of a report, with the end mark of OpenMetrics."""
     apart = {one.check for one in report.not_checked} | {one.check for one in report.findings}
-    made = _OF_TWO_SIDES if report.sent is not None else [check for check in CHECKS if check not in _ONLY_OF_TWO_SIDES]
+    of_one_side = [name for name, check in CHECKS.items() if "sent" not in check.needs]
+    made = of_one_side if report.sent is None else _OF_TWO_SIDES
     found = Counter({(check, CHECKS[check].severity): 0 for check in made if check not in apart})
     for one in report.findings:
         found[one.check, one.severity] += one.count
