@@ -154,7 +154,7 @@ def factorized(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
 def offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return offsets: whole numbers of 0 to 2**48 - 1, or their digits as text; -1 for any other value."""
     if pa.types.is_decimal(column.type):  # Arrow does not encode small decimals
-        return _each(column.cast(pa.decimal256(76, column.type.scale)), _whole, -1)
+        return _each(column.cast(pa.decimal256(76, column.type.scale)), _offset_of, -1)
     if pa.types.is_integer(column.type):
         numbers = pc.fill_null(column, 0).to_numpy()
         is_offset = pc.is_valid(column).to_numpy() & (numbers >= 0) & (numbers <= layout.OFFSET_MAX)
@@ -165,13 +165,9 @@ def offsets(column: pa.ChunkedArray) -> NDArray[np.int64]:
     raise ValueError(f"offset must be a column of integers, got {column.type}{hint}")
 
 
-def _offset_of(text: str) -> int | None:
-    number = integer_of_text(text)
+def _offset_of(value: str | Decimal) -> int | None:
+    number = integer_of_text(value) if isinstance(value, str) else int(value) if value % 1 == 0 else None
     return number if in_range(number, 0, layout.OFFSET_MAX) else None
-
-
-def _whole(value: Decimal) -> int | None:
-    return int(value) if value == value.to_integral_value() and 0 <= value <= layout.OFFSET_MAX else None
 
 
 def micros(name: str, column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -255,7 +255,7 @@ def report_of_sides(sent: Side, table: Side, most: int) -> Report:
     ])  # fmt: skip
     listed = _tuples(messages.select(["fault", "scope", "offset", "id"]).slice(0, most))
     counts = [_counts(time.filter(side), pc.invert(valid).filter(side)) for side in (landed == 0, landed == 1)]
-    not_checked = unchecked(sent.columns, table.columns, by_position)
+    not_checked = not_compared(sent.columns, table.columns, by_position)
     return report_of_groups(
         list(starmap(Group, _tuples(groups))), listed, (counts[0], counts[1]), not_checked, by_position
     )
@@ -308,12 +308,10 @@ def check_contents(sent: Sequence[str], table: Sequence[str]) -> None:
             raise ValueError(f"{words} have one type on both sides, got {one} and {other}; cast one of them")
 
 
-def unchecked(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:
+def not_compared(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:
     """Return the checks that a comparison does not make, with the reason."""
-    missing = {}
-    if not ((sent.content and table.content) or (by_position and sent.id and table.id)):
-        missing["changed_messages"] = "without content on both sides"
-    return missing
+    is_compared = (sent.content and table.content) or (by_position and sent.id and table.id)
+    return {} if is_compared else {"changed_messages": "without content on both sides"}
 
 
 def report_of_groups(

@@ -117,25 +117,19 @@ def _schema() -> pa.Schema:
     return pa.schema([*(kinds | {"first_time": moment, "last_time": moment}).items()])
 
 
-def digest_of_table(table: pa.Table) -> pa.Table:
-    """Return a digest that `digest` or Spark has written, with the types of `merge_digests` before it joins blocks.
-
-    Raises:
-        ValueError: if the table is not a digest.
-    """
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise ValueError(f"a digest must have the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
-    return table.select(COLUMNS).cast(_schema())
-
-
 def _joined(digests: Iterable[pa.Table]) -> pa.Table:
-    """Return the rows of digests with the number of their block, which is NULL for rows without a log or an offset.
+    """Return the rows of digests, of `digest` or of Spark, with their block; NULL for rows without a log or an offset.
 
     Raises:
         ValueError: if a table is not a digest, or the forms differ.
     """
-    joined = pa.concat_tables([_schema().empty_table(), *map(digest_of_table, digests)])
+    tables = [_schema().empty_table()]
+    for table in digests:
+        missing = [name for name in COLUMNS if name not in table.column_names]
+        if missing:
+            raise ValueError(f"a digest must have the columns {', '.join(COLUMNS)}; {missing[0]} is missing")
+        tables.append(table.select(COLUMNS).cast(_schema()))
+    joined = pa.concat_tables(tables)
     forms = joined["form"].unique().to_pylist()
     if len(forms) > 1:
         raise ValueError(f"digests must have one form, got {' and '.join(map(quote, sorted(forms)))}: {_SAME}")

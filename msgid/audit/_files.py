@@ -394,17 +394,14 @@ def names_in_sent(
         found = {argument: kept(value) for argument, value in named.items()}
         known = known_columns(names) if named["offset"] is None else None
         lacks_offset = found["offset"] is None and (known is None or known.offset is None)
-        if lacks_offset or (named["source"] is not None and kept(named["source"]) != _plain(named["source"])):
+        source = named["source"]
+        if lacks_offset or (source is not None and list(source) != list(kept(source) or ())):
             found["source"] = found["offset"] = None
         return {**found, "id": found["id"] or "id"}
     wrong = sorted(set(sent_columns) - set(COLUMNS))
     if wrong:
         raise ValueError(f"sent_columns must name {', '.join(COLUMNS)}, got {quote(wrong[0])}")
     return columns_in("compare", sent_columns)
-
-
-def _plain(names: str | Sequence[str]) -> str | list[str]:
-    return names if isinstance(names, str) else list(names)
 
 
 def read_side(which: str, value: Any) -> Read:

@@ -83,7 +83,8 @@ def _facts_of_ids(rows: DataFrame, columns: Columns, rules: Rules, sizes: Sizes)
     if columns.parent is not None:
         parts.append(part_of(orphans(rows, foreign)))
     if origins & set(COUNTED) or foreign is not None:
-        parts += generator_facts(counter_words(ids, foreign), rules, sizes)
+        words = spans_and_words(counter_words(ids, foreign))
+        parts += facts_in(words, "node", lambda table: _runs(table, rules), rules, sizes)
     if columns.offset is None and "position" in origins:
         parts += log_facts(position_words(ids, foreign), rows, columns, rules, sizes)
     return parts
@@ -110,18 +111,11 @@ def id_facts(words: DataFrame, rows: DataFrame, columns: Columns, rules: Rules, 
         rules: The rules of the audit.
         sizes: The sizes of the driver and of a task.
     """
-    v1, count = _v1_facts(words, rows, columns)
-    others = words.where(F.col("part") >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
-    return [v1, *(facts_in(others, "key", _values, rules, sizes) if count else ())]
-
-
-def _v1_facts(words: DataFrame, rows: DataFrame, columns: Columns) -> tuple[Facts, int]:
-    """Return the facts of version-1 IDs, and the number of rows in the summary of other values."""
     key, part, mask = F.col("key"), F.col("part"), F.col("mask")
     faults = {"duplicate_ids": "duplicates", "conflicting_ids": "conflicts", "future_ids": "future"}
     node = F.when(part < OTHER, F.shiftright("node", 40).bitwiseAND(15)).alias("node")
     by_node = words.groupBy(node).agg(
-        F.count(F.lit(1)).alias("values"), F.sum("n").alias("n"),
+        F.sum("n").alias("n"),
         *(F.sum(name).alias(check) for check, name in faults.items()),
         *(F.min(_text(key, part, F.col(f"{name}_bit"))).alias(f"{check}_text") for check, name in faults.items()),
         F.min(F.when((part < OTHER) & (F.col("n") > bits_in(mask)), _text(key, part, F.lit(0)))).alias("repeated"),
@@ -135,7 +129,11 @@ def _v1_facts(words: DataFrame, rows: DataFrame, columns: Columns) -> tuple[Fact
     if not columns.content and word is not None:
         found[0] = found[0]._replace(text=_repeated(word, rows))
     kinds = [KindRow(layout.KIND_V1, layout.origin_of(row["node"] << 40), row["n"]) for row in held]
-    return part_of(found, kinds=kinds), sum(row["values"] for row in by_node if row["node"] is None)
+    v1 = part_of(found, kinds=kinds)
+    if len(held) == len(by_node):
+        return [v1]
+    others = words.where(part >= OTHER).select("key", "part", "n", "duplicates", "conflicts", "near")
+    return [v1, *facts_in(others, "key", _values, rules, sizes)]
 
 
 def _values(rows: pa.Table) -> Facts:
@@ -190,19 +188,12 @@ def orphans(rows: DataFrame, foreign: DataFrame | None) -> list[Counted]:
 _SPAN: Final = ("node", "pid", "seconds", "low", "high", "mask")
 
 
-def generator_facts(words: DataFrame, rules: Rules, sizes: Sizes) -> list[Facts]:
-    """Return the facts of the generators of a table.
+def spans_and_words(words: DataFrame) -> DataFrame:
+    """Return the spans of seconds that have all numbers of a block, and the words of others; a span has the mask 0.
 
     Args:
         words: The words of the IDs that carry a counter: ``node``, ``pid``, ``seconds``, ``word`` and ``mask``.
-        rules: The rules of the audit.
-        sizes: The sizes of the driver and of a task.
     """
-    return facts_in(_spans_and_words(words), "node", lambda rows: _runs(rows, rules), rules, sizes)
-
-
-def _spans_and_words(words: DataFrame) -> DataFrame:
-    """Return the spans of seconds that have all numbers of a block, and the words of others; a span has the mask 0."""
     word, mask = F.col("word"), F.col("mask")
     keys = ["node", "pid", "block", "seconds"]
     words = words.withColumn("block", block_of(word))
@@ -257,15 +248,13 @@ def log_facts(summary: DataFrame, rows: DataFrame, columns: Columns, rules: Rule
 def _blocks_of_words(words: DataFrame) -> DataFrame:
     """Return the blocks of words; the example of a duplicate is the first word that repeats an offset."""
     word, mask = F.col("word"), F.col("mask")
-    none = F.lit(0).cast("bigint")
     blocks = words.groupBy("source", block_of(F.col("word")).alias("block")).agg(
         F.sum("rows").alias("rows"), F.sum(bits_in(mask)).alias("messages"),
         F.min(lowest(word, mask)).alias("low"), F.max(highest(word, mask)).alias("high"),
         F.min("first_time").alias("first_time"), F.max("last_time").alias("last_time"),
         F.min(F.when(F.col("rows") > bits_in(mask), word)).alias("duplicate_at"),
     )  # fmt: skip
-    rest = {name: none for name in _BLOCK if name not in blocks.columns}
-    return blocks.withColumns({**rest, "duplicates": F.col("rows") - F.col("messages")}).select(*_BLOCK)
+    return blocks.withColumn("duplicates", F.col("rows") - F.col("messages"))
 
 
 def _blocks_of_messages(messages: DataFrame, sizes: Sizes) -> DataFrame:
@@ -327,7 +316,12 @@ def _logs(rows: pa.Table, rules: Rules) -> Facts:
 
 
 def _numbers(rows: pa.Table, name: str) -> Any:
-    """Return a column of integers; NULL is the moment that no message has, and its negative as the last of several."""
+    """Return a column of integers, 0 if the rows do not have it.
+
+    NULL is the moment that no message has, and its negative as the last of several.
+    """
+    if name not in rows.column_names:
+        return np.zeros(rows.num_rows, np.int64)
     return pc.fill_null(rows[name], -NEVER if name == "last_time" else NEVER).to_numpy()
 
 

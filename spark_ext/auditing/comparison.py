@@ -154,7 +154,7 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
         F.min_by("id", "offset") if by_position else F.min("id"), F.min("time"), F.count_if(F.col("time").isNull()),
     ).collect()  # fmt: skip
     listed = differing.select("fault", "scope", "offset", "id").orderBy("fault", "scope", "offset", "id").limit(most)
-    not_checked = _compare.unchecked(sent.columns, table.columns, by_position)
+    not_checked = _compare.not_compared(sent.columns, table.columns, by_position)
     held = [Group(*row) for row in groups]
     return _compare.report_of_groups(held, listed.collect(), (counts[0], counts[1]), not_checked, by_position)
 
