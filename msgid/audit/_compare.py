@@ -377,9 +377,8 @@ def _differing(rows: pa.Table, keys: list[str]) -> pa.Table:
     faults = pa.table([*found, fault, number], [*keys, "fault", "number"]).filter(pc.is_valid(fault))
     faulty = rows.join(faults, keys, join_type="inner").sort_by([("landed", "ascending"), ("id", "ascending")])
     names = ["fault", "scope", "offset", "number"]
-    messages = faulty.group_by([*dict.fromkeys([*names, *keys])], use_threads=False)
-    messages = messages.aggregate([("id", "first"), ("time", "min"), ([], "count_all")])
-    messages = messages.select([*names, "id_first", "time_min", "count_all"]).rename_columns(
-        [*names, "id", "time", "rows"]
-    )
-    return messages.sort_by([(name, "ascending") for name in ("fault", "scope", "offset", "id")])
+    of_each = faulty.group_by([*dict.fromkeys([*names, *keys])], use_threads=False)
+    firsts = of_each.aggregate([("id", "first"), ("time", "min"), ([], "count_all")])
+    messages = firsts.select([*names, "id_first", "time_min", "count_all"])
+    order = [(name, "ascending") for name in ("fault", "scope", "offset", "id")]
+    return messages.rename_columns([*names, "id", "time", "rows"]).sort_by(order)
