@@ -99,14 +99,12 @@ class Handling:
     def _handle_some(self, messages: Sequence[Arrival]) -> int:
         """Handle messages until the new entries and the rows of the result fill a slice; return their number."""
         hashes = self._bucket.read([(arrival.key, arrival.id) for arrival in messages])
-        handled = 0
-        for arrival, hash in zip(messages, hashes, strict=True):
-            self._handle_one(arrival, hash)
-            handled += 1
+        for place, hash in enumerate(hashes):
+            self._handle_one(messages[place], hash)
             if self._bucket.size + self._size >= self._slice_bytes:
                 break
         self._bucket.store()
-        return handled
+        return place + 1
 
     def _handle_one(self, arrival: Arrival, hash: bytes) -> None:
         """Add the rows of a message to the result, and its entry to the state if it is new."""
@@ -140,7 +138,7 @@ class Handling:
         `SystemExit`, say, is an error here: it would stop the query at the same message after each restart.
         """
         try:
-            own = message.with_body(own_copy(dict(zip(self._names, values, strict=True))))
+            own = message.with_body({name: own_copy(value) for name, value in zip(self._names, values, strict=True)})
             after, outputs = self._runner.run(None if state is None else loads(state), own)
             return Ran(after, dumps(after), outputs, fingerprint(outputs))
         except (KeyboardInterrupt, GeneratorExit):

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 LOGS: Final = ("keys", "messages")
 """The names of the logs."""
 _HASH_BYTES: Final = 16
-_HANDLED, _OUTPUTS = b"ho"
+_HANDLED, _OUTPUTS = b"h", b"o"
 """The first byte of a payload: a fingerprint and the state before, which is empty for the first message; outputs."""
 
 
 def packed(handled: Earlier) -> bytes:
     """Return the payload of an entry: the outputs, or else the fingerprint and the state before."""
     if handled.outputs is not None:
-        return bytes([_OUTPUTS]) + json.dumps(handled.outputs).encode()
-    return bytes([_HANDLED]) + handled.fingerprint + (handled.state or b"")
+        return _OUTPUTS + json.dumps(handled.outputs).encode()
+    return _HANDLED + handled.fingerprint + (handled.state or b"")
 
 
 def unpacked(payload: bytes) -> Earlier:
     """Return how the message of a payload was handled."""
-    if payload[0] == _OUTPUTS:
+    if payload[:1] == _OUTPUTS:
         return Earlier(None, b"", json.loads(payload[1:]))
     end = FINGERPRINT_LENGTH + 1
     return Earlier(payload[end:] or None, payload[1:end])
@@ -77,8 +77,8 @@ class Bucket:
 
     def read(self, messages: Sequence[tuple[str, str]]) -> list[bytes]:
         """Look up some messages by key and ID; return their hashes, for `earlier` and `add`."""
-        self._hash_of = {key: _hash(key.encode()) for key, _ in messages}
-        hashes = [_hash(self._hash_of[key] + id.encode("utf-8", "surrogatepass")) for key, id in messages]
+        self._hash_of = {key: _hash(key.encode()) for key in dict.fromkeys(key for key, _ in messages)}
+        hashes = [_hash(self._hash_of[key] + id.encode()) for key, id in messages]
         states = _found(self._keys, list(self._hash_of.values()))
         self._states = {key: states[hash][1] for key, hash in self._hash_of.items() if hash in states}
         self._entries = _found(self._messages, list(dict.fromkeys(hashes)))

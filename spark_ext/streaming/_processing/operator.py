@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -39,6 +40,8 @@ class Operator(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         self._state = BucketState(handle, *LOGS)
+        if not gc.get_freeze_count():  # the modules of a worker: each collection while messages are handled takes long
+            gc.freeze()
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         if key[0] == CHECK_BUCKET:
@@ -65,6 +68,5 @@ class Operator(StatefulProcessor):
 
 def _frame(rows: list[OutputRow]) -> pd.DataFrame:
     """Return rows as columns of Arrow, which Spark accepts without a check of each value."""
-    columns = zip(zip(*rows, strict=True), _COLUMNS.types, strict=True)
-    table = pa.Table.from_arrays([pa.array(values, type) for values, type in columns], schema=_COLUMNS)
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+    columns = list(map(pa.array, zip(*rows, strict=True), _COLUMNS.types))
+    return pa.Table.from_arrays(columns, schema=_COLUMNS).to_pandas(types_mapper=pd.ArrowDtype)

@@ -120,14 +120,18 @@ def slices(table: pa.Table, names: Sequence[str], rows: int) -> Iterator[list[Ar
         rows: The least number of messages in a slice but the last one.
     """
     order = pc.sort_indices(table, [(str(place), "ascending") for place in (_KEY, _TIME, _ID)])
-    ordered = [table.column(place).take(order) for place in (_KEY, _TIME, _ID)]
-    differs = np.any([pc.not_equal(column[1:], column[:-1]).to_numpy() for column in ordered], axis=0)
-    ends = np.append(np.flatnonzero(differs) + 1, table.num_rows)
+    ends = _ends(table.select([_KEY, _ID, _TIME]).take(order))
     start = 0
     while start < table.num_rows:
         end = int(ends[np.searchsorted(ends, min(start + rows, table.num_rows))])
         yield _in_order(table.take(order[start:end]), names)
         start = end
+
+
+def _ends(table: pa.Table) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Return the ends of the groups of ordered rows with the same key, ID and time, which are the first columns."""
+    differs = [pc.not_equal(column[1:], column[:-1]).to_numpy() for column in table.columns[: _TIME + 1]]
+    return np.append(np.flatnonzero(np.any(differs, axis=0)) + 1, table.num_rows)
 
 
 def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
@@ -136,11 +140,10 @@ def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
         column.to_pylist() for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
     )
     values = zip(*body, strict=True) if body else itertools.repeat((), len(key))
-    arrivals = map(Arrival, key, time, id, values)
-    messages: list[Arrival] = []
-    for _, equal in itertools.groupby(arrivals, key=lambda arrival: arrival[:3]):
-        same = list(equal)
-        messages += same if len(same) == 1 else sorted(same, key=lambda arrival: arrival.body(names))
+    messages = list(map(Arrival, key, time, id, values))
+    for start, end in itertools.pairwise([0, *_ends(table).tolist()]):
+        if end - start > 1:
+            messages[start:end] = sorted(messages[start:end], key=lambda arrival: arrival.body(names))
     return messages
 
 
