@@ -171,7 +171,10 @@ def process(
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
     numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
     pack = shipped(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)))
-    packed = numbered.mapInArrow(pack, PACKED)
+    # One value for a micro-batch, which the checkpoint keeps. Spark's generated code contains it, so each micro-batch
+    # compiles that code again: it is not in the code for each message, which is large.
+    now = F.unix_millis(F.current_timestamp()).alias("now_ms")
+    packed = numbered.mapInArrow(pack, PACKED).select("bucket", now, "rows")
     outputs = ", ".join(f"{name} {type}" for name, type in OUTPUTS.types.items())
     return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
 
@@ -179,7 +182,7 @@ def process(
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
-    """Return the columns that `packer` needs: bucket, key, ID, time, the reason of a malformed row, and the time now.
+    """Return the columns that `preparer` needs: bucket, key, ID, time, and the reason of a malformed row.
 
     The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
     Python reads a column of IDs.
@@ -204,5 +207,4 @@ def _control(
         reasons.append(F.when(given.isNotNull() & time.isNull(), F.concat(F.lit("not a timestamp: "), shown)))
     bucket = F.pmod(F.xxhash64(business), F.lit(buckets)).cast("int")
     why = F.make_valid_utf8(F.coalesce(*reasons))  # a reason may quote text that is not UTF-8
-    now = F.unix_millis(F.current_timestamp())  # one value for a micro-batch, which the checkpoint keeps
-    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), why, now]
+    return [bucket, F.make_valid_utf8(business), same, F.unix_micros(time), why]

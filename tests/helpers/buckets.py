@@ -15,7 +15,7 @@ from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
 
 COLUMNS = ("id", "key", "amount", "raw")
-SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string(), pa.int64()]
+SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string()]
 SCHEMA += [pa.string(), pa.string(), pa.int64(), pa.binary()]
 ROW = ("id", "number", "input_id", "key", "topic", "body", "kind", "reason")
 
@@ -85,13 +85,13 @@ def run_batch(checkpoint, handler, lines, now_ms, *, buckets=1, packed=1 << 30, 
     operator.init(checkpoint)
     keys = bucket_keys(1).tolist()
     assert list(operator.handleInputRows((CHECK_BUCKET,), iter(()), None)) == []
-    rows = [(0, key, id, at, None, now_ms, id, key, amount, raw) for id, key, amount, raw, at in lines]
+    rows = [(0, key, id, at, None, id, key, amount, raw) for id, key, amount, raw, at in lines]
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in SCHEMA]
     arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, [str(place) for place in range(len(arrays))])
     pack, parts = packer(preparer(COLUMNS, (2, 3)), bucket_keys(1)), range(0, len(rows), packed)
     frames = [part.to_pandas() for first in parts for part in pack([batch.slice(first, packed)])]
-    frames = [frame[frame["bucket"] == keys[0]] for frame in frames]
+    frames = [frame[frame["bucket"] == keys[0]].assign(now_ms=now_ms) for frame in frames]
     made = list(operator.handleInputRows((keys[0],), iter(frames), None)) if frames else []
     operator.close()
     rows = [row for frame in made for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]

@@ -13,7 +13,7 @@ from msgid._known_tables import OUTPUTS
 from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Runner, Settings
 from spark_ext.streaming._processing.history import LOGS, Bucket
-from spark_ext.streaming._processing.packing import slices, time_of, unpacked
+from spark_ext.streaming._processing.packing import slices, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +47,8 @@ class Operator(StatefulProcessor):
         if key[0] == CHECK_BUCKET:
             self._state.check(self._buckets)
             return
-        packed = [pair for frame in rows for pair in zip(frame["head"], frame["rows"], strict=True)]
-
-        now_ms = time_of(packed[0][0])
+        packed = [pair for frame in rows for pair in zip(frame["now_ms"], frame["rows"], strict=True)]
+        now_ms = int(packed[0][0])  # the time of the micro-batch, which a replay has too
         horizon_ms = now_ms - self._settings.retention_ms
         bucket = Bucket(self._state.logs, now_ms, horizon_ms, horizon_ms - self._settings.remember_ms)
         malformed, table = unpacked(rows for _, rows in packed)

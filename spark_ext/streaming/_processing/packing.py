@@ -1,7 +1,7 @@
 """The rows of `process` on their way to its operator: many rows at once, for `spark_ext.streaming._packing`.
 
 IDs become canonical, missing times come from the IDs, and malformed rows become text. The operator gets the columns
-that a handler needs, and the time of the micro-batch.
+that a handler needs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from spark_ext.streaming._packing import Prepared, written_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-CONTROL: Final = 6
-"""The number of columns before the user's own: bucket, key, ID, time, reason and the time of the micro-batch."""
+CONTROL: Final = 5
+"""The number of columns before the user's own: bucket, key, ID, time and reason."""
 NO_TIME: Final = -(1 << 63)
 """The time of a message without one: it is handled before all others."""
 UNREADABLE: Final = "a column has text that is not UTF-8, or a time outside the years 1 to 9999"
-_NOW: Final = np.dtype("<i8")
-"""The head of each row: the time of the micro-batch, milliseconds since 1970."""
 _KEY, _ID, _TIME, _REASON, _TEXT = range(5)
 """The first columns of packed rows; those of the body follow."""
 
@@ -61,14 +59,14 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
     """
 
     def prepare(batch: pa.RecordBatch) -> Prepared:
-        buckets, keys, raw_ids, raw_times, raw_reasons, now = batch.columns[:CONTROL]
+        buckets, keys, raw_ids, raw_times, raw_reasons = batch.columns[:CONTROL]
         given = [column.cast(in_utc(column.type)) for column in batch.columns[CONTROL:]]
         ids, times = _known(raw_ids, raw_times)
         reasons, texts = _malformed(given, raw_reasons, names, body)
         columns = [keys, ids, times, reasons, texts, *(given[place] for place in body)]
         rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
-        heads = now.to_numpy(zero_copy_only=False).astype(_NOW).view(np.uint8).reshape(-1, _NOW.itemsize)
-        return Prepared(buckets.to_numpy(zero_copy_only=False), heads, rows)
+        no_heads = np.empty((len(rows), 0), np.uint8)
+        return Prepared(buckets.to_numpy(zero_copy_only=False), no_heads, rows)
 
     return prepare
 
@@ -145,11 +143,6 @@ def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
         if end - start > 1:
             messages[start:end] = sorted(messages[start:end], key=lambda arrival: arrival.body(names))
     return messages
-
-
-def time_of(head: bytes) -> int:
-    """Return the processing time of the micro-batch in a head, which a replay has too, milliseconds since 1970."""
-    return int(np.frombuffer(head, _NOW, 1)[0])
 
 
 def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
