@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The reasons of an `InvalidMessageId`. Python and Spark format the same templates.
 WRONG_LENGTH: Final = "must have 32, 34, 56 or 58 hex digits, got {length} characters"
 WRONG_BYTE_LENGTH: Final = "must have 16, 17, 28 or 29 bytes, got {length}"
-IS_UUID: Final = "a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes"
+IS_UUID: Final = "a UUID is not a message ID, but a derived ID can have it as its parent"
 NOT_HEX: Final = "must have hex digits only"
 UNKNOWN_VERSION: Final = "unknown version {version}"
 NOT_V1: Final = "must be of version 1, got version 0"

@@ -1272,7 +1272,7 @@ RETURN
         _msgid_derive_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
        )
       )
-      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
+      THEN 'a UUID is not a message ID, but a derived ID can have it as its parent'
       WHEN (NOT (length(_msgid_derive_of_text.parent) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
@@ -1583,7 +1583,7 @@ RETURN
         _msgid_derive_at_of_text.parent, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
        )
       )
-      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
+      THEN 'a UUID is not a message ID, but a derived ID can have it as its parent'
       WHEN (NOT (length(_msgid_derive_at_of_text.parent) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
@@ -1675,7 +1675,7 @@ RETURN
        (octet_length(_msgid_parse_of_text.id) = 36)
        AND regexp_like(_msgid_parse_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z')
       )
-      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
+      THEN 'a UUID is not a message ID, but a derived ID can have it as its parent'
       WHEN (NOT (length(_msgid_parse_of_text.id) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
@@ -2297,7 +2297,7 @@ RETURN
         _msgid_parse_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
        )
       )
-      THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
+      THEN 'a UUID is not a message ID, but a derived ID can have it as its parent'
       WHEN (NOT (length(_msgid_parse_v0_of_text.id) IN (32, 56, 34, 58)))
       THEN concat(
        'must have 32, 34, 56 or 58 hex digits, got ',
@@ -2541,7 +2541,7 @@ RETURN
        _msgid_translate_v0_of_text.id, '\\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\z'
       )
      )
-     THEN 'a UUID is not a message ID: derive_id, Message and audits take it, iggy.id_value reads its bytes'
+     THEN 'a UUID is not a message ID, but a derived ID can have it as its parent'
      WHEN (NOT (length(_msgid_translate_v0_of_text.id) IN (32, 56, 34, 58)))
      THEN concat(
       'must have 32, 34, 56 or 58 hex digits, got ',

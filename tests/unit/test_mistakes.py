@@ -87,7 +87,7 @@ PROCESSING = [
     ),
 ]
 IDS = [
-    (lambda: msgid.parse(RANDOM), "a UUID is not a message ID: derive_id, Message and audits take it"),
+    (lambda: msgid.parse(RANDOM), "a UUID is not a message ID, but a derived ID can have it as its parent"),
     (
         lambda: msgid.position_id("orders", 1, 1_700_000_000_000),
         "at must be Unix seconds within the years 1 to 9999, got 1700000000000: milliseconds?",

@@ -48,7 +48,7 @@ HOSTILE = {
     "nul": (V1[:-1] + "\0", "must have hex digits only"),
     "lone surrogate": (V1[:-1] + "\ud800", "must have hex digits only"),
     "braces": ("{" + V1[1:-1] + "}", "must have hex digits only"),
-    "uuid": (UUID, "a UUID is not a message ID: derive_id"),
+    "uuid": (UUID, "a UUID is not a message ID, but a derived ID"),
     "version 2": ("02" + V1[2:], "unknown version 2"),
     "version 255": ("FF" + V1[2:], "unknown version 255"),
     "58 digits of version 1": ("01" + V0_IPV6, "unknown version 1"),
