@@ -206,14 +206,21 @@ def known_columns(names: Iterable[str]) -> Columns | None:
         id=columns.id or id,
         timestamp=columns.timestamp if columns.timestamp in held else None,
         landed=landed,
-        content=tuple(name for name in columns.content if name in held),
+        content=tuple(name for name in (*columns.content, "content") if name in held),
     )
+
+
+_OF_LOGS: Final = {"cluster", "stream", "topic", "partition", "queue", "queueid", "queue_id", "shard"}
+"""Names of columns in lower case that tell one log from another."""
 
 
 def chosen_columns(names: Collection[str], named: Mapping[str, Any]) -> Columns:
     """Return the columns that a caller names. Each column that is not named is found by its name, if it is known.
 
     An empty name, or an empty list, stands for no column. So does None for the IDs, if another column is named.
+
+    Raises:
+        ValueError: if the table has offsets and columns of logs, but the caller does not say which name the log.
 
     >>> chosen_columns(["id", "offset", "content", "made"], {"id": "id", "timestamp": "made"}).names
     {'id': 'id', 'offset': 'offset', 'timestamp': 'made', 'content 0': 'content'}
@@ -240,6 +247,10 @@ def chosen_columns(names: Collection[str], named: Mapping[str, Any]) -> Columns:
         columns = columns._replace(source=tuple(source))
     elif columns.offset is not None:
         telling = known.source or (("source",) if "source" in names else ())
+        of_logs = [] if telling else [name for name in names if name.lower() in _OF_LOGS]
+        if of_logs:
+            unclear = f"the offsets are of one log or of several: pass `source`, such as {', '.join(of_logs)}"
+            raise ValueError(f"{unclear}, or an empty one for one log")
         columns = columns._replace(source=telling, prefix=known.prefix)
     is_empty = columns.id is None and columns.offset is None
     return columns._replace(id="id") if is_empty and id == "id" else columns  # the error names this column

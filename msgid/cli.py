@@ -284,10 +284,13 @@ class AuditOutput(NamedTuple):
     def check_inputs(self, *inputs: str | None) -> None:
         """Refuse to write a file twice, or one that is an input of the command or in an input folder."""
         files = {option: file for option in ("report", "openmetrics") if (file := getattr(self, option)) is not None}
+        if "" in files.values():
+            raise click.UsageError("--report and --openmetrics must name files, got ''")
         if len({Path(file).resolve() for file in files.values()}) < len(files):
             raise click.UsageError(f"--report and --openmetrics must be two files, got {self.report!r} twice")
         for (option, file), one in itertools.product(files.items(), filter(None, inputs)):
-            if Path(file).resolve().is_relative_to(Path(one.removeprefix("file:")).resolve()):
+            written, read = (Path(name).resolve() for name in (file, one.removeprefix("file:")))
+            if written.is_relative_to(read) or (written.exists() and read.exists() and written.samefile(read)):
                 raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
 
     def finish(self, found: Any) -> None:

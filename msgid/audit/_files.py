@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from numbers import Integral
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -313,11 +314,18 @@ def _parquet_files(folder: Path) -> list[str]:
     """Return the Parquet files of a folder, sorted, without hidden ones.
 
     Raises:
-        Unreadable: if there are not any, there are other files, or the name of one is not UTF-8.
+        OSError: if a folder in it cannot be read.
+        Unreadable: if there are not any, there are other files or links, or the name of one is not UTF-8.
     """
-    files = sorted(
-        file for file in folder.rglob("*") if file.is_file() and not is_hidden(*file.relative_to(folder).parts)
-    )
+    entries = (Path(parent, name) for parent, *names in os.walk(folder, onerror=_raised) for name in chain(*names))
+    files = []
+    for entry in sorted(entries):
+        if is_hidden(*entry.relative_to(folder).parts):
+            continue
+        if entry.is_file():
+            files.append(entry)
+        elif entry.is_symlink():
+            raise Unreadable(f"{quote(str(entry.relative_to(folder)))} in it links to a folder, or to nothing")
     if not files:
         raise Unreadable("there are not any Parquet files in it")
     for file in files:
@@ -326,6 +334,10 @@ def _parquet_files(folder: Path) -> list[str]:
         if file.suffix.lower() != ".parquet":
             raise Unreadable(f"its files must be Parquet, got {quote(str(file.relative_to(folder)))}")
     return list(map(str, files))
+
+
+def _raised(error: OSError) -> None:
+    raise error
 
 
 def _job_table(folder: Path) -> JobTable | None:

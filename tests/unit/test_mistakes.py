@@ -121,6 +121,7 @@ AUDITS = [
         lambda: audit.audit_table({"id": [ID]}, offset="ofset"),
         "`offset` must be a column of the table, got 'ofset'; it has",
     ),
+    (lambda: audit.audit_table({"Topic": ["a"], "offset": [0]}), "pass `source`, such as Topic, or an empty one for"),
     (lambda: audit.audit_ids(ID), f"ids must be an iterable of texts or bytes, or an array, got '{ID}'"),
     (lambda: audit.audit_ids([ID], clock_jump=60), "clock_jump must be a timedelta or text such as '1 day', got 60"),
     (lambda: audit.audit_ids([ID]).failure("fatal"), "must be error, warning or info, got 'fatal'"),

@@ -77,6 +77,12 @@ def test_positions_of_a_producer_have_many_forms(sent):
     assert named(audit.compare(sent, landed))[0][:3] == ("lost", "kafka:kafka/orders/0", 6)
 
 
+def test_content_of_rows_of_kafka_is_compared():
+    """Also if the column has not the name that Spark's source gives it."""
+    sides = [{"topic": ["t"], "partition": [0], "offset": [5], "content": [text]} for text in "ab"]
+    assert [one.check for one in audit.compare(*sides).findings] == ["changed_messages"]
+
+
 def test_offsets_alone_are_those_of_one_log():
     import numpy as np
 

@@ -190,7 +190,12 @@ def test_folder_is_read_whole_or_refused(tmp_path):
     (tmp_path / "b/2.csv").write_text("offset\n1\n")
     (tmp_path / "c/orders").mkdir()
     pq.write_table(pa.table({"offset": [1]}), tmp_path / "c/orders/1.parquet")
+    for folder, target in (("d", "a"), ("e", "nothing")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.parquet").symlink_to(tmp_path / "a/1.parquet")
+        (tmp_path / folder / "2.parquet").symlink_to(tmp_path / target)
     for folder, reason in (
+        *((name, "'2.parquet' in it links to a folder, or to nothing") for name in "de"),
         ("a", r"its files must have the same columns, got \['offset'\] and \['content', 'offset'\]"),
         ("b", "its files must be Parquet, got '2.csv'"),
         ("c", "it has the table 'messages' of a job and 'orders/1.parquet': pass one of them"),

@@ -221,11 +221,12 @@ def test_a_table_without_rows_is_a_failure(tmp_path):
 def test_report_does_not_replace_an_input(tmp_path, option):
     """A file of FILE, `--sent` or `--digests` is refused before anything is read, by any of its names."""
     (tmp_path / "digests").mkdir()
-    table, link = tmp_path / "table.csv", tmp_path / "link.html"
+    table, link, other = (tmp_path / name for name in ("table.csv", "link.html", "other.html"))
     table.write_text("offset\n1\n")
     link.symlink_to(table)
+    other.hardlink_to(table)
     sides = ["--sent", str(table), "--digests", str(tmp_path / "digests"), str(tmp_path / "digests")]
-    for more, file in (([], table), ([], link), (sides, tmp_path / "digests" / "new.html")):
+    for more, file in (([], table), ([], link), ([], other), (sides, tmp_path / "digests" / "new.html")):
         done = invoke(["audit", str(table), *more, option, str(file)])
         assert done.exit_code == 2
         assert f"{option} must not be a file of the input" in done.output
@@ -238,6 +239,7 @@ def test_reports_of_one_name_are_refused(tmp_path):
     ids.write_text("")
     done = invoke(["audit", str(ids), "--report", f"{tmp_path}/x", "--openmetrics", f"{tmp_path}/../{tmp_path.name}/x"])
     assert (done.exit_code, "--report and --openmetrics must be two files" in done.stderr) == (2, True)
+    assert "must name files" in invoke(["audit", str(ids), "--report", ""]).stderr
     assert os.listdir(tmp_path) == ["ids.txt"]
 
 
