@@ -180,7 +180,7 @@ AT_A_MOMENT = {
     "derive_id": lambda: spark_ext.derive_id("parent", F.lit("x"), at="at"),
     "v0_time": lambda: spark_ext.v0_time(F.lit(CLIENT), "at", F.lit("UTC")),
     "is_expired": lambda: spark_ext.is_expired("at", 0, F.timestamp_seconds(F.lit(0))),
-    "is_expired ": lambda: spark_ext.is_expired(F.timestamp_seconds(F.lit(0)), 10, "at"),
+    "is_expired now": lambda: spark_ext.is_expired(F.timestamp_seconds(F.lit(0)), 10, "at"),
 }
 
 
@@ -191,9 +191,8 @@ def test_moments_without_a_zone_raise_before_the_query_runs(spark, ansi, type):
     """A moment whose meaning depends on the session's time zone is refused when the column is resolved."""
     df = spark.range(1).select(F.lit("2021-11-21").cast(type).alias("at"), F.lit(PARENT).alias("parent"))
     for name, made in AT_A_MOMENT.items():
-        with pytest.raises(
-            AnalysisException, match=rf"{name}.*: (at|near|timestamp|now) must be a timestamp .* got {type}"
-        ):
+        refused = rf"{name.split()[0]}: (at|near|timestamp|now) must be a timestamp .* got {type}"
+        with pytest.raises(AnalysisException, match=refused):
             _ = df.select(made()).schema
 
 
