@@ -102,7 +102,7 @@ def id_seconds(id: Column) -> Column:
     return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
 
 
-def rows_of(df: DataFrame, columns: Columns, *others: Column) -> DataFrame:
+def rows_by_role(df: DataFrame, columns: Columns, *others: Column) -> DataFrame:
     """Return the rows of a table with one column per role, which is NULL if the table does not have it; and others.
 
     ``id`` and ``parent`` are text. ``source`` and ``offset`` are NULL in a row that does not have both. ``timestamp``,
@@ -176,7 +176,7 @@ def keep(df: DataFrame) -> DataFrame:
 
 
 def collected(rows: DataFrame, columns: Columns, sizes: Sizes) -> Side | None:
-    """Return the rows that `rows_of` returned, with the roles that are given; None if they are too many or too long."""
+    """Return the rows of `rows_by_role` with the roles that are given; None if they are too many or too long."""
     names = [name for name, is_given in columns.given.items() if is_given]
     names += ["source"] if columns.offset else []
     long = (F.coalesce(F.octet_length(name) > _LONGEST, F.lit(False)) for name in ("id", "parent", "source"))

@@ -20,7 +20,7 @@ from msgid.audit._options import columns_in
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing import _values
-from spark_ext.auditing._values import Sizes, kind_of, rows_of
+from spark_ext.auditing._values import Sizes, kind_of, rows_by_role
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import quoted_name
@@ -141,7 +141,7 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     if not (sent.columns.content and table.columns.content):
         sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
     _compare.check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
-    by_role = [(rows_of(*side), side.columns) for side in (sent, table)]
+    by_role = [(rows_by_role(*side), side.columns) for side in (sent, table)]
     small = [_values.collected(*side, sizes) for side in by_role]
     if small[0] is not None and small[1] is not None:
         return _compare.report_of_sides(small[0], small[1], most)
@@ -248,9 +248,8 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     df, named = audited(df, columns_in("digest", columns))
-    offset_of(named)
     hashed, block = F.col("hash"), _block_of(F.col("offset"))
-    rows = rows_of(df, named._replace(content=()), F.xxhash64(F.concat(*_hashed(df, named))).alias("hash"))
+    rows = rows_by_role(df, named._replace(content=()), F.xxhash64(F.concat(*_hashed(df, named))).alias("hash"))
     sums = rows.groupBy("source", block.alias("block")).agg(
         F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
         F.timestamp_micros(F.min("time")).alias("first_time"), F.timestamp_micros(F.max("time")).alias("last_time"),

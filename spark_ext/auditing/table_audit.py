@@ -12,16 +12,14 @@ from msgid._known_tables import ids_inside
 from msgid._moments import check_unit
 from msgid.audit._columns import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
-from msgid.audit._tables import facts_of_rows
-from msgid.audit._tables import rows_of as arrays_of
-from msgid.audit.facts import Facts
+from msgid.audit._tables import facts_of_rows, rows_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._settings import settings
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._reductions import facts_of
-from spark_ext.auditing._values import Sizes, collected, kind_of, rows_of, text_of_ids
+from spark_ext.auditing._values import Sizes, collected, kind_of, rows_by_role, text_of_ids
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.columns._expressions import has_slash, quoted_name, type_of
 from spark_ext.formats.message_formats import message_format
@@ -102,14 +100,14 @@ def audit_of(df: DataFrame, options: Mapping[str, Any], sizes: Sizes) -> AuditRe
     named, rules = columns_in("audit", options, is_audit=True), rules_in(options)
     df, columns = audited(df, named)
     check_workers(df.sparkSession)
-    rows = rows_of(df, columns)
+    rows = rows_by_role(df, columns)
     side = collected(rows, columns, sizes)
     if side is None:
         # With long offsets, Spark refuses the text that the functions of the reductions return.
         with settings(df.sparkSession, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
             facts = facts_of(rows, columns, rules, sizes)
     else:
-        facts = facts_of_rows(arrays_of(*side), columns, rules)
+        facts = facts_of_rows(rows_of(*side), columns, rules)
     check_milliseconds(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 

@@ -10,7 +10,7 @@ import spark_ext as ids
 from msgid._known_tables import Columns
 from msgid.retention import RetentionPolicy
 from spark_ext.auditing._reductions import _blocks_of_words, id_words, log_summary
-from spark_ext.auditing._values import rows_of
+from spark_ext.auditing._values import rows_by_role
 from spark_ext.auditing.comparison import _differing, _messages
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,7 @@ ROW = (
 
 
 def sides(df):
-    return [_messages(rows_of(df, PLACED), True, True)] * 2
+    return [_messages(rows_by_role(df, PLACED), True, True)] * 2
 
 
 def count(state, message, context):
@@ -41,10 +41,10 @@ OPERATIONS = {
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, source="source", offset="offset", timestamp="timestamp"), 1, 0, False),
     "compare": (lambda df: _differing(*sides(df), ["scope", "offset"]), 1, 1, False),
-    "audit of IDs": (lambda df: id_words(rows_of(df, PLACED), PLACED, None), 1, 0, False),
-    "audit of IDs and contents": (lambda df: id_words(rows_of(df, DETAILED), DETAILED, None), 3, 0, False),
-    "audit of offsets": (lambda df: _blocks_of_words(log_summary(rows_of(df, PLACED), PLACED)), 2, 0, False),
-    "audit of offsets and times": (lambda df: log_summary(rows_of(df, DETAILED), DETAILED), 1, 0, False),
+    "audit of IDs": (lambda df: id_words(rows_by_role(df, PLACED), PLACED, None), 1, 0, False),
+    "audit of IDs and contents": (lambda df: id_words(rows_by_role(df, DETAILED), DETAILED, None), 3, 0, False),
+    "audit of offsets": (lambda df: _blocks_of_words(log_summary(rows_by_role(df, PLACED), PLACED)), 2, 0, False),
+    "audit of offsets and times": (lambda df: log_summary(rows_by_role(df, DETAILED), DETAILED), 1, 0, False),
 }
 
 
@@ -101,6 +101,6 @@ def test_summaries_of_an_audit_have_a_row_per_word(spark):
     """A table without gaps has one word per 32 rows, and a block per 65,536."""
     rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")
     columns = PLACED._replace(id=None)
-    words = log_summary(rows_of(rows, columns), columns)
+    words = log_summary(rows_by_role(rows, columns), columns)
     assert words.count() == (1 << 17) // 32
     assert _blocks_of_words(words).count() == 2

@@ -22,7 +22,7 @@ import spark_ext
 from msgid import layout
 from msgid.audit import facts
 from spark_ext.auditing._reductions import id_words, log_summary
-from spark_ext.auditing._values import rows_of
+from spark_ext.auditing._values import rows_by_role
 from spark_ext.auditing.table_audit import audit_of
 from spark_ext.cli import spark_ext as command
 
@@ -215,11 +215,11 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
     df = read(spark, table, tmp_path)
     columns = msgid._known_tables.Columns("id", ("source",), offset="offset")
     details = columns._replace(content=("content",))
-    words, blocks = (log_summary(rows_of(df, named), named) for named in (columns, details))
+    words, blocks = (log_summary(rows_by_role(df, named), named) for named in (columns, details))
     assert words.count() == 3
     assert blocks.select("block").distinct().count() == 2
     if not connect:
-        for summary in (id_words(rows_of(df, details), details, None), words, blocks):
+        for summary in (id_words(rows_by_role(df, details), details, None), words, blocks):
             plan = summary._jdf.queryExecution().executedPlan().toString()
             assert "Python" not in plan
             assert "ArrowEval" not in plan
