@@ -267,6 +267,6 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.large_string())
 
 
-def content_codes(columns: list[pa.ChunkedArray]) -> NDArray[np.int64] | None:
-    """Return a number for each row: equal if and only if the values of all columns are equal; None for no column."""
-    return numbered(*map(codes_of_contents, columns)) if columns else None
+def content_codes(columns: list[pa.ChunkedArray], number: int) -> NDArray[np.int64]:
+    """Return a number for each of some rows: equal if and only if the values of all columns are equal."""
+    return numbered(*map(codes_of_contents, columns)) if columns else np.zeros(number, np.int64)

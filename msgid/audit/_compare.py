@@ -293,7 +293,7 @@ def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"cannot compare sent with the table: content has other types: {reason}") from None
-    return content_codes(joined.columns)
+    return content_codes(joined.columns, joined.num_rows)
 
 
 def check_contents(sent: Sequence[str], table: Sequence[str]) -> None:

@@ -103,6 +103,11 @@ class Ids:
         """The Unix seconds of version-1 IDs."""
         return self.v1.seconds.astype(np.int64) + layout.EPOCH_UNIX
 
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """The times of version-1 IDs in microseconds since 1970; `NEVER` in other rows."""
+        return np.where(self.is_v1, self.unix * 1_000_000, NEVER)
+
     def origins(self) -> NDArray[Any]:
         """Return the origin of each version-1 ID, and an empty text in other rows."""
         by_byte = np.array([layout.origin_of(byte << 40) for byte in range(256)])
@@ -179,20 +184,18 @@ def _reason(error: InvalidMessageId) -> str:
 
 def id_facts(
     ids: Ids,
-    content: NDArray[np.int64] | None,
-    near: NDArray[np.int64] | None,
-    landed: NDArray[np.int64] | None,
+    content: NDArray[np.int64],
+    near: NDArray[np.int64],
+    landed: NDArray[np.int64],
     parents: Ids | None,
     not_before: int | None,
 ) -> list[Facts]:
     """Return the kinds of the IDs of a table, and the findings about single IDs: of version 1, and of other values."""
     a, b, _ = ids.keys
     rows = np.flatnonzero(ids.is_v1)
-    found = grouped(None if content is None else content[rows], a[rows], b[rows])
+    found = grouped(content[rows], a[rows], b[rows])
     first = rows[found.order[found.first]]
-    future = np.zeros(len(ids), bool)
-    if landed is not None:
-        future |= (ids.unix - AHEAD_S) * 1_000_000 > landed
+    future = (ids.unix - AHEAD_S) * 1_000_000 > landed
     if not_before is not None:
         future |= ids.unix < not_before
     faults = [
@@ -211,17 +214,16 @@ def id_facts(
     return [v1, value_facts(_values(ids, content, near))]
 
 
-def _values(ids: Ids, content: NDArray[np.int64] | None, near: NDArray[np.int64] | None) -> Values:
+def _values(ids: Ids, content: NDArray[np.int64], near: NDArray[np.int64]) -> Values:
     """Return the values of a table that are not version-1 IDs."""
     rows = np.flatnonzero(~ids.is_v1)
     of = ids.other[rows]
-    found = grouped(None if content is None else content[rows], of)
+    found = grouped(content[rows], of)
     first = of[found.order[found.first]]
     duplicates, conflicts = np.zeros((2, len(ids.others)), np.int64)
     duplicates[first], conflicts[first] = found.duplicates, found.conflicts
     earliest = np.full(len(ids.others), NEVER)
-    if near is not None:
-        np.minimum.at(earliest, of, near[rows])
+    np.minimum.at(earliest, of, near[rows])
     return Values(ids.others, np.bincount(of, minlength=len(ids.others)), duplicates, conflicts, earliest)
 
 

@@ -30,15 +30,15 @@ class LogRows(NamedTuple):
 
     log: NDArray[np.int64]
     offset: NDArray[np.int64]
+    content: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    landed: NDArray[np.int64]
     shown: NDArray[np.int64]
     """The times between which a log is shown: the timestamps, or those of the IDs."""
-    content: NDArray[np.int64] | None = None
-    timestamp: NDArray[np.int64] | None = None
-    landed: NDArray[np.int64] | None = None
 
     def take(self, rows: Any) -> LogRows:
         """Return some of the rows, by their places or by a mask."""
-        return LogRows._make(None if part is None else part[rows] for part in self)
+        return LogRows(*(column[rows] for column in self))
 
 
 class Messages(NamedTuple):
@@ -129,14 +129,10 @@ def messages_of(rows: LogRows) -> Messages:
     """Return the messages of all rows of some logs."""
     order, first, number, _, conflicts = grouped(rows.content, rows.log, rows.offset)
     rows = rows.take(order)
-
-    def least(moments: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        return np.full(len(first), NEVER) if moments is None else np.minimum.reduceat(moments, first)
-
-    return Messages(
-        rows.log[first], rows.offset[first], number, conflicts + 1, least(rows.timestamp), least(rows.landed),
-        least(rows.shown), np.maximum.reduceat(np.where(rows.shown == NEVER, -NEVER, rows.shown), first),
-    )  # fmt: skip
+    timestamp, landed, begin = (np.minimum.reduceat(of, first) for of in (rows.timestamp, rows.landed, rows.shown))
+    until = np.maximum.reduceat(np.where(rows.shown == NEVER, -NEVER, rows.shown), first)
+    log, offset = rows.log[first], rows.offset[first]
+    return Messages(log, offset, number, conflicts + 1, timestamp, landed, begin, until)
 
 
 def _least_after(group: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -54,9 +54,8 @@ class Groups(NamedTuple):
     conflicts: NDArray[np.int64]
 
 
-def grouped(content: NDArray[np.int64] | None, *keys: NDArray[Any]) -> Groups:
+def grouped(content: NDArray[np.int64], *keys: NDArray[Any]) -> Groups:
     """Return the groups of rows with equal keys."""
-    content = np.zeros(len(keys[0]), np.int64) if content is None else content
     order = np.lexsort((content, *reversed(keys)))
     keys = tuple(key[order] for key in keys)
     first = np.flatnonzero(starts_of(*keys))

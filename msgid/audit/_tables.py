@@ -138,19 +138,21 @@ def rows_of(table: pa.Table, columns: Columns) -> Rows:
     def column(name: str) -> pa.ChunkedArray:
         return plain_column(table[name])
 
-    def moments(name: str | None, argument: str) -> NDArray[np.int64] | None:
-        return None if name is None else micros(argument, column(name))
+    def moments(argument: str, name: str | None) -> NDArray[np.int64]:
+        return np.full(table.num_rows, NEVER) if name is None else micros(argument, column(name))
 
-    places, timestamp = None, moments(columns.timestamp, "timestamp")
+    places, timestamp = None, moments("timestamp", columns.timestamp)
     if columns.offset is not None:
         places = Places(*sources(table, columns), offsets(column(columns.offset)))
+    ids = None if columns.id is None else Ids(column(columns.id), "id")
     return Rows(
         table.num_rows,
-        None if columns.id is None else Ids(column(columns.id), "id"),
+        ids,
         None if columns.parent is None else Ids(column(columns.parent), "parent"),
-        content_codes([table[name] for name in columns.content]),
+        content_codes([table[name] for name in columns.content], table.num_rows),
         timestamp,
-        moments(columns.landed, "landed"),
+        moments("landed", columns.landed),
+        timestamp if columns.timestamp or ids is None else ids.times,
         places,
     )
 
@@ -173,46 +175,40 @@ class Places(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of a table as arrays; None for a column that the table does not have."""
+    """The rows of a table as arrays; None for IDs, parents and places that the table does not have.
+
+    Moments are microseconds since 1970, or `NEVER`. ``times`` are the own times of the rows, or else those of the IDs.
+    """
 
     number: int
     ids: Ids | None
     parents: Ids | None
-    content: NDArray[np.int64] | None
-    timestamp: NDArray[np.int64] | None
-    landed: NDArray[np.int64] | None
+    content: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    landed: NDArray[np.int64]
+    times: NDArray[np.int64]
     places: Places | None
-
-    @property
-    def times(self) -> NDArray[np.int64]:
-        """The own time of each row, or else that of its ID, in microseconds; `NEVER` for a row without one."""
-        return self.id_times if self.timestamp is None else self.timestamp
-
-    @property
-    def id_times(self) -> NDArray[np.int64]:
-        """The times of the IDs."""
-        if self.ids is None:
-            return np.full(self.number, NEVER)
-        return np.where(self.ids.is_v1, self.ids.unix * 1_000_000, NEVER)
 
 
 def facts_of_rows(rows: Rows, columns: Columns, rules: Rules) -> Facts:
     """Return the facts of the rows of a table with some columns."""
-    ids, timestamp, landed = rows.ids, rows.timestamp, rows.landed
-    untimed, unlanded = (0 if times is None else int((times == NEVER).sum()) for times in (timestamp, landed))
+    ids, content, timestamp, landed = rows.ids, rows.content, rows.timestamp, rows.landed
+    untimed = int((timestamp == NEVER).sum()) if columns.timestamp else 0
+    unlanded = int((landed == NEVER).sum()) if columns.landed else 0
     parts = [NOTHING._replace(rows=rows.number, untimed=untimed, unlanded=unlanded, columns=columns.given)]
     if ids is not None:
-        near = timestamp if landed is None else landed
-        parts += id_facts(ids, rows.content, near, landed, rows.parents, rules.earliest)
+        near = landed if columns.landed else timestamp
+        parts += id_facts(ids, content, near, landed, rows.parents, rules.earliest)
         parts.append(generator_facts(ids, rules))
     if rows.places is not None:
         log, names, offset = rows.places
         placed = (log >= 0) & (offset >= 0)
-        in_logs = LogRows(log, offset, rows.times, rows.content, timestamp, landed).take(placed)
+        in_logs = LogRows(log, offset, content, timestamp, landed, rows.times).take(placed)
         parts.append(log_facts(in_logs, names, rules)._replace(unplaced=int((~placed).sum())))
     elif ids is not None:
         log, names, offset = _positions(ids)
-        parts.append(log_facts(LogRows(log, offset, rows.id_times).take(log >= 0), names, rules))
+        never = np.full(len(log), NEVER)
+        parts.append(log_facts(LogRows(log, offset, 0 * log, never, never, ids.times).take(log >= 0), names, rules))
     return merged(parts, rules.max_gaps)
 
 

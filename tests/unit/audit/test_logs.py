@@ -25,7 +25,7 @@ def columns_of(rows):
         return np.array([logs.NEVER if row[place] is None else row[place] for row in rows], np.int64)
 
     log, offset, content = (np.array([row[place] for row in rows], np.int64) for place in range(3))
-    return logs.LogRows(log, offset, moments(3), content, moments(3), moments(4))
+    return logs.LogRows(log, offset, content, moments(3), moments(4), moments(3))
 
 
 def moment(micros):
