@@ -16,7 +16,7 @@ from msgid._contents import codes as codes_of_contents
 from msgid._validate import integer
 from msgid.audit._columns import NEVER, content_codes, kind_of, plain_column
 from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
-from msgid.audit._files import Side, names_in_sent, read_side, side_of
+from msgid.audit._files import Side, names_in_sent, side_of
 from msgid.audit._logs import moment
 from msgid.audit._options import columns_in
 from msgid.audit._spans import numbered
@@ -119,22 +119,21 @@ def compare(
     """
     most = integer("max_messages", max_messages, 0, 10_000_000)
     named = columns_in("compare", columns)
+
+    def named_there(names: Sequence[str]) -> dict[str, Any]:
+        return names_in_sent(names, named, sent_columns)
+
+    def compared(blocks: pa.Table) -> Report:
+        here = rows_in_blocks("table", table, lambda _: named, blocks)
+        return report_of_sides(rows_in_blocks("sent", sent, named_there, blocks), here, most)
+
     if digests is not None:
-
-        def compared(blocks: pa.Table) -> Report:
-            here = rows_in_blocks("table", table, lambda _: dict(named), blocks)
-            there = rows_in_blocks("sent", sent, lambda names: names_in_sent(names, named, sent_columns), blocks)
-            return report_of_sides(there, here, most)
-
         of_sent, of_table = (loaded(one) for one in digests)
         return report_of_blocks(of_sent, of_table, None if sent is None or table is None else compared)
-    held = read_side("table", table)
-    here = side_of("table", held, dict(named))
-    given = read_side("sent", sent)
-    there = side_of("sent", given, names_in_sent(given.table.column_names, named, sent_columns))
-    listed = [side for side in (given, held) if side.is_listed]
+    here, there = side_of("table", table, lambda _: named), side_of("sent", sent, named_there)
+    listed = [side for side in (there, here) if side.is_listed]
     if all(side.table.num_rows for side in listed):  # an empty list fits any table
-        there, here = with_one_prefix(there, here, bool(listed))
+        there, here = with_one_prefix(there, here)
     return report_of_sides(there, here, most)
 
 
@@ -197,7 +196,7 @@ def is_by_position(sent: Columns, table: Columns) -> bool:
     return False
 
 
-def with_one_prefix(sent: Side, table: Side, is_listed: bool = False) -> tuple[Side, Side]:
+def with_one_prefix(sent: Side, table: Side) -> tuple[Side, Side]:
     """Return two sides; a prefix of logs on one side is that of both.
 
     It is not if the sides name their logs by other numbers of columns: one column has the whole name. Listed positions
@@ -215,7 +214,7 @@ def with_one_prefix(sent: Side, table: Side, is_listed: bool = False) -> tuple[S
             f"{list(one.source)} and {list(other.source)}: pass `source` and `offset`, and `sent_columns` if sent has "
             "other names"
         )
-    if is_listed or len(one.source) == len(other.source):
+    if sent.is_listed or table.is_listed or len(one.source) == len(other.source):
         sent = sent._replace(columns=one._replace(prefix=one.prefix or other.prefix))
         table = table._replace(columns=other._replace(prefix=other.prefix or one.prefix))
     return sent, table

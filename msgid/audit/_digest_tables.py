@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from msgid._validate import check_installed, quote
 from msgid.audit._columns import NEVER, kind_of, plain_column
-from msgid.audit._files import Read, Side, dataset_of, read_file, read_side, side_of
+from msgid.audit._files import Side, dataset_of, read_file, side_of
 from msgid.audit._options import columns_in
 from msgid.audit._spans import BLOCK_SHIFT
 from msgid.audit._tables import rows_of
@@ -84,7 +84,7 @@ def digest(table: Any, **columns: Unpack[ColumnNames]) -> pa.Table:
     named = columns_in("digest", columns)
     made = merge_digests([])
     for piece in _pieces(table):
-        made = merge_digests([made, _digest_of(side_of("table", piece, dict(named)))])
+        made = merge_digests([made, _digest_of(side_of("table", piece, lambda _: named))])
     return made
 
 
@@ -259,16 +259,16 @@ def differing_blocks(sent: pa.Table, landed: pa.Table) -> pa.Table:
     return chosen.select([*keys, "sent_sum", "landed_sum"]).rename_columns([*keys, *rows])
 
 
-def _pieces(table: Any) -> Iterator[Read]:
+def _pieces(table: Any) -> Iterator[Any]:
     """Yield a side in parts: a dataset of Parquet in steps of rows, and anything else whole."""
     dataset = dataset_of(table)
     if dataset is None:
-        yield read_side("table", table)
+        yield table
         return
-    yield Read(dataset.schema.empty_table(), is_listed=False)
+    yield dataset.schema.empty_table()
     for batch in dataset.to_batches(batch_size=_STEP):
         if batch.num_rows:
-            yield Read(pa.Table.from_batches([batch]), is_listed=False)
+            yield pa.Table.from_batches([batch])
 
 
 def rows_in_blocks(which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]], blocks: pa.Table) -> Side:
@@ -281,16 +281,13 @@ def rows_in_blocks(which: str, value: Any, named: Callable[[Sequence[str]], dict
         blocks: The blocks that `differing_blocks` returned.
     """
     dataset = dataset_of(value)
-    if dataset is None:
-        read = read_side(which, value)
-    else:
-        empty = Read(dataset.schema.empty_table(), is_listed=False)
-        name, condition = offset_of(side_of(which, empty, named(dataset.schema.names)).columns), None
+    if dataset is not None:
+        name, condition = offset_of(side_of(which, dataset.schema.empty_table(), named).columns), None
         if pa.types.is_integer(dataset.schema.field(name).type):
             offset = pc.field(name)
             condition = reduce(or_, ((offset >= low) & (offset <= high) for low, high in ranges_of(blocks["block"])))
-        read = Read(dataset.to_table(filter=condition), is_listed=False)
-    side = side_of(which, read, named(read.table.column_names))
+        value = dataset.to_table(filter=condition)
+    side = side_of(which, value, named)
     source, offset = places_of(side, rows_of(side.table, side.columns._replace(content=())))
     places = pa.table({"source": source, "block": _block_of(offset), "row": pa.array(range(len(offset)), pa.int64())})
     found = places.join(blocks.select(["source", "block"]), ["source", "block"], join_type="left semi")

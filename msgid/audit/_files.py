@@ -35,7 +35,7 @@ from msgid.audit._tables import arrow_table, audit_table, id_column
 from msgid.audit.definitions import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     from typing_extensions import Unpack
@@ -372,18 +372,15 @@ def _read_folder(folder: Path) -> pa.Table:
 # --- The sides of a comparison ---
 
 
-class Read(NamedTuple):
-    """A side as a table; positions that were listed take the prefix of the other side's logs."""
-
-    table: pa.Table
-    is_listed: bool
-
-
 class Side(NamedTuple):
-    """The rows of a side, which are an Arrow table or a DataFrame of Spark, and their columns."""
+    """The rows of a side, which are an Arrow table or a DataFrame of Spark, and their columns.
+
+    Positions that were listed take the prefix of the other side's logs.
+    """
 
     table: Any
     columns: Columns
+    is_listed: bool = False
 
 
 def names_in_sent(
@@ -416,31 +413,36 @@ def names_in_sent(
     return columns_in("compare", sent_columns)
 
 
-def read_side(which: str, value: Any) -> Read:
-    """Return a side as a table: of a path, a table, or an iterable of IDs or positions."""
+def _read_side(which: str, value: Any) -> tuple[pa.Table, bool]:
+    """Return a path, a table, or an iterable of IDs or positions as a table, and whether it is such an iterable."""
     if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
-        return Read(read_file(value), is_listed=False)
+        return read_file(value), False
     if isinstance(value, pa.Table | Mapping) or hasattr(value, "__dataframe__"):
-        return Read(arrow_table(value), is_listed=False)
+        return arrow_table(value), False
     if isinstance(value, bytes | bytearray | memoryview) or not hasattr(value, "__iter__"):
         raise TypeError(f"{which} must be a path, a table or an iterable of IDs or positions, got {quote(value)}")
+    return pa.table(_listed(which, value)), True
+
+
+def _listed(which: str, value: Any) -> dict[str, Any]:
+    """Return the columns of an iterable of IDs or positions."""
     if isinstance(value, pa.Array | pa.ChunkedArray):
-        return Read(pa.table({"offset" if pa.types.is_integer(value.type) else "value": value}), is_listed=True)
+        return {"offset" if pa.types.is_integer(value.type) else "value": value}
     if type(value).__module__.partition(".")[0] == "numpy" and (value.dtype.kind not in "iu" or value.ndim > 1):
-        return Read(pa.table({"value": id_column(value)}), is_listed=True)
+        return {"value": id_column(value)}
     items = list(value)
     if items and all(map(_is_offset, items)):
-        return Read(pa.table({"offset": offset_column(items)}), is_listed=True)
+        return {"offset": offset_column(items)}
     if not items:  # of either kind
-        return Read(pa.table({"id": pa.array([], pa.string()), "offset": pa.array([], pa.int64())}), is_listed=True)
+        return {"id": pa.array([], pa.string()), "offset": pa.array([], pa.int64())}
     positions = [_position(item) for item in items]
     if not any(positions):
-        return Read(pa.table({"value": id_column(items)}), is_listed=True)
+        return {"value": id_column(items)}
     if not all(positions):
         wrong = quote(items[positions.index(None)])
         raise TypeError(f"{which} must have IDs alone or positions alone, got {wrong} among positions")
-    columns = list(zip(*(pair for pair in positions if pair is not None), strict=True))
-    return Read(pa.table({"source": pa.array(columns[0]), "offset": offset_column(columns[1])}), is_listed=True)
+    source, offset = zip(*(pair for pair in positions if pair is not None), strict=True)
+    return {"source": pa.array(source), "offset": offset_column(offset)}
 
 
 def offset_column(items: Iterable[Any]) -> pa.Array:
@@ -461,14 +463,22 @@ def _position(item: Any) -> tuple[str, int] | None:
     return ("/".join(map(str, item[:-1])), int(item[-1])) if is_pair else None
 
 
-def side_of(which: str, read: Read, named: dict[str, Any]) -> Side:
-    """Return a side with its columns."""
-    table = read.table
-    if read.is_listed:
-        named = columns_in(which, {"id": None})
+def side_of(which: str, value: Any, named: Callable[[Sequence[str]], dict[str, Any]]) -> Side:
+    """Return a side with its columns.
+
+    Args:
+        which: The name of the side.
+        value: The side, as `compare` takes it.
+        named: Returns the arguments that name columns, of the columns of the side.
+    """
+    table, is_listed = _read_side(which, value)
+    arguments = named(table.column_names)
+    if is_listed:
+        arguments = columns_in(which, {"id": None})
         if "offset" in table.column_names:
-            named |= {"offset": "offset", "id": "id", "source": "source" if "source" in table.column_names else None}
+            source = "source" if "source" in table.column_names else None
+            arguments |= {"offset": "offset", "id": "id", "source": source}
     try:
-        return Side(*audited(table, named))
+        return Side(*audited(table, arguments), is_listed)
     except ValueError as error:
         raise ValueError(f"cannot compare {which}: {error}") from None

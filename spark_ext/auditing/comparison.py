@@ -119,8 +119,7 @@ def compare(
     of_sent, of_table = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
     def compared(blocks: pa.Table) -> Report:
-        queued, landed = (side._replace(table=rows_in_blocks(*side, blocks)) for side in (there, here))
-        return report_of(queued, landed, most, Sizes())
+        return report_of(rows_in_blocks(there, blocks), rows_in_blocks(here, blocks), most, Sizes())
 
     return AuditReport(table.sparkSession, _compare.report_of_blocks(of_sent, of_table, compared))
 
@@ -140,13 +139,14 @@ def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
     by_position = _compare.is_by_position(sent.columns, table.columns)
     if not (sent.columns.content and table.columns.content):
         sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
-    _compare.check_contents(*([kind_of(df, name) for name in columns.content] for df, columns in (sent, table)))
-    by_role = [(rows_by_role(*side), side.columns) for side in (sent, table)]
-    small = [_values.collected(*side, sizes) for side in by_role]
+    sides = (sent, table)
+    _compare.check_contents(*([kind_of(side.table, name) for name in side.columns.content] for side in sides))
+    sent, table = (side._replace(table=rows_by_role(side.table, side.columns)) for side in sides)
+    small = [_values.collected(side.table, side.columns, sizes) for side in (sent, table)]
     if small[0] is not None and small[1] is not None:
         return _compare.report_of_sides(small[0], small[1], most)
     with_ids = sent.columns.id is not None and table.columns.id is not None
-    rows = [_messages(side, by_position, with_ids) for side, _ in by_role]
+    rows = [_messages(side.table, by_position, with_ids) for side in (sent, table)]
     counts = [_counts(side) for side in rows]
     differing = _values.keep(_differing(rows[0], rows[1], ["scope", "offset"] if by_position else ["id"]))
     groups = differing.groupBy("fault", "scope").agg(
@@ -279,16 +279,12 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     return [F.coalesce(one.cast("binary"), F.lit(b"-")) for one in told]
 
 
-def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFrame:
-    """Return the rows of some blocks.
+def rows_in_blocks(side: Side, blocks: pa.Table) -> Side:
+    """Return a side with the rows of some blocks.
 
     Conditions on the columns themselves let a source of files skip other logs and offsets.
-
-    Args:
-        df: The rows.
-        columns: Their columns.
-        blocks: The blocks.
     """
+    df, columns = side.table, side.columns
     offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
     log, place = _values.placed_columns(df, columns)
     marked = df.withColumns({_LOG: log, _BLOCK: _block_of(place)})
@@ -299,4 +295,4 @@ def rows_in_blocks(df: DataFrame, columns: Columns, blocks: pa.Table) -> DataFra
         marked = marked.where(reduce(or_, ranges))
     pairs = list(zip(blocks["source"].to_pylist(), blocks["block"].to_pylist(), strict=True))
     asked = df.sparkSession.createDataFrame(pairs, f"{_LOG} string, {_BLOCK} bigint")
-    return marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK)
+    return side._replace(table=marked.join(F.broadcast(asked), [_LOG, _BLOCK], "left_semi").drop(_LOG, _BLOCK))

@@ -107,7 +107,7 @@ def audit_of(df: DataFrame, options: Mapping[str, Any], sizes: Sizes) -> AuditRe
         with settings(df.sparkSession, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
             facts = facts_of(rows, columns, rules, sizes)
     else:
-        facts = facts_of_rows(rows_of(*side), columns, rules)
+        facts = facts_of_rows(rows_of(side.table, side.columns), columns, rules)
     check_milliseconds(df, columns, facts)
     return AuditReport(df.sparkSession, report_of(facts, rules))
 
