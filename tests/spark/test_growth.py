@@ -100,7 +100,6 @@ def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
 def test_summaries_of_an_audit_have_a_row_per_word(spark):
     """A table without gaps has one word per 32 rows, and a block per 65,536."""
     rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")
-    columns = PLACED._replace(id=None)
-    words = log_summary(rows_by_role(rows, columns), columns)
+    words = log_summary(rows_by_role(rows, PLACED._replace(id=None)), PLACED._replace(id=None))
     assert words.count() == (1 << 17) // 32
     assert _blocks_of_words(words).count() == 2

@@ -216,8 +216,7 @@ def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log
     columns = msgid._known_tables.Columns("id", ("source",), offset="offset")
     details = columns._replace(content=("content",))
     words, blocks = (log_summary(rows_by_role(df, named), named) for named in (columns, details))
-    assert words.count() == 3
-    assert blocks.select("block").distinct().count() == 2
+    assert (words.count(), blocks.select("block").distinct().count()) == (3, 2)
     if not connect:
         for summary in (id_words(rows_by_role(df, details), details, None), words, blocks):
             plan = summary._jdf.queryExecution().executedPlan().toString()
