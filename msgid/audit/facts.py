@@ -145,10 +145,13 @@ LISTS: Final[dict[str, type[Any]]] = {
 
 
 class Counted(NamedTuple):
-    """The count of one check in one scope, with an example: two numbers whose meaning the check knows, or text."""
+    """The count of one check in one scope, with an example: two numbers whose meaning the check knows, or text.
+
+    The scope None counts further scopes, and ``x`` is their number.
+    """
 
     check: str
-    scope: str
+    scope: str | None
     count: int  # type: ignore[assignment]  # a tuple has a method of this name
     x: int | None = None
     y: int | None = None
@@ -162,7 +165,7 @@ class Facts(NamedTuple):
     kinds: list[KindRow]
     """Rows by kind and by origin, or by the reason why a value is malformed."""
     found: list[Counted]
-    """The largest counts of each check. If it has more scopes, the scope `OTHERS` counts the others; ``x`` of them."""
+    """The largest counts of each check, and one of its other scopes."""
     gaps: list[Gap]
     logs: list[LogRow]
     generators: list[GeneratorRow]
@@ -182,8 +185,6 @@ class Facts(NamedTuple):
 
 
 NOTHING: Final = Facts(0, [], [], [], [], [], [], {}, 0, 0, 0, {}, 0)
-OTHERS: Final = ""
-"""The scope of a count that counts several scopes."""
 _ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
     "gaps": lambda gap: (-gap.count, gap.kind, gap.scope, gap.first),
     "logs": lambda log: (-(log.missing + log.duplicates + log.conflicts + log.late), -log.rows, log.source),
@@ -211,7 +212,7 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         max_gaps: Number of ranges to list.
     """
     kinds: Counter[tuple[str, str | None]] = Counter()
-    found: dict[tuple[str, str], Counted] = {}
+    found: dict[tuple[str, str | None], Counted] = {}
 
     def add(one: Counted) -> None:
         before = found.get((one.check, one.scope))
@@ -223,11 +224,11 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         for one in part.found:
             add(one)
     largest = Counter[str]()
-    for one in sorted(found.values(), key=lambda one: (-one.count, one.scope)):
-        largest[one.check] += one.scope != OTHERS
-        if one.scope != OTHERS and largest[one.check] > MAX_SCOPES:
+    for one in sorted(found.values(), key=lambda one: (-one.count, one.scope or "")):
+        largest[one.check] += one.scope is not None
+        if one.scope is not None and largest[one.check] > MAX_SCOPES:
             del found[one.check, one.scope]
-            add(Counted(one.check, OTHERS, one.count, 1))
+            add(Counted(one.check, None, one.count, 1))
     joined: dict[str, Any] = {}
     for name, order in _ORDERS.items():
         rows = sorted(chain.from_iterable(getattr(part, name) for part in parts), key=order)
@@ -236,7 +237,7 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
         kinds=sorted((KindRow(*key, n) for key, n in kinds.items()), key=lambda one: (-one[2], one[0], one[1] or "")),
-        found=sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope)),
+        found=sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope or "")),
         columns={name: given for part in parts for name, given in part.columns.items()},
         lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
         **joined,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
-from msgid.audit.facts import LISTS, NAMED, OTHERS, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
+from msgid.audit.facts import LISTS, NAMED, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -340,9 +340,8 @@ def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa:
         known = check_of(check, scope, example)
         return Finding(check, known.severity, scope, count, example, known.meaning)
 
-    named = [one for one in facts.found if one.scope != OTHERS]
-    others = [one._replace(scope=f"{one.x:,} others", x=None) for one in facts.found if one.scope == OTHERS]
-    return in_order(finding(one.check, one.scope, one.count, _example(one)) for one in (*named, *others))
+    scopes = ((one, f"{one.x:,} others" if one.scope is None else one.scope) for one in facts.found)
+    return in_order(finding(one.check, scope, one.count, _example(one)) for one, scope in scopes)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -404,7 +403,7 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
 
 def _example(c: Counted) -> str | None:
     form = CHECKS[c.check].example
-    if c.x is None or not form:
+    if c.scope is None or c.x is None or not form:
         return c.text
     return form.format(x=c.x, y=c.y, seconds=(c.y or 0) / 1e6, span=span(c.x, c.y or 0))
 

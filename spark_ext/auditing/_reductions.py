@@ -327,7 +327,8 @@ def _numbers(rows: pa.Table, name: str) -> Any:
 
 def _with_offsets(facts: Facts, rows: DataFrame, columns: Columns) -> Facts:
     """Set the examples of duplicates, which are words: the first offset of the word that several rows have."""
-    words = [(one.scope, one.x) for one in facts.found if one.check == "duplicate_messages"]
+    of_logs = (one for one in facts.found if one.scope is not None)
+    words = [(one.scope, one.x) for one in of_logs if one.check == "duplicate_messages"]
     if not words:
         return facts
     asked = F.broadcast(rows.sparkSession.createDataFrame(words, "source string, word bigint"))
@@ -335,7 +336,9 @@ def _with_offsets(facts: Facts, rows: DataFrame, columns: Columns) -> Facts:
     held = placed.join(asked, ["source", "word"], "left_semi").groupBy("source", "offset").count()
     repeated = held.where("count > 1").groupBy("source").agg(F.min("offset").alias("first"))
     first = {row["source"]: row["first"] for row in repeated.collect()}
-    found = [one._replace(x=first.get(one.scope)) if one.check == "duplicate_messages" else one for one in facts.found]
+    found = [
+        one._replace(x=first.get(one.scope, one.x)) if one.check == "duplicate_messages" else one for one in facts.found
+    ]
     return facts._replace(found=found)
 
 
