@@ -370,22 +370,22 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
 
     A value that cannot be read counts only if a check needs it that is made otherwise.
     """
-    by_earliest = rules.earliest is not None
     given = {**facts.columns, "offset": facts.columns["offset"] or bool(facts.logs), "counter": bool(facts.generators)}
-    given |= {"landed": given["landed"] or by_earliest, "sent": True}
+    needs = {name: check.needs for name, check in CHECKS.items() if "sent" not in check.needs}
+    if rules.earliest is not None:
+        needs["future_ids"] = ("id",)
     reasons = _skipped(rules)
-    for name, check in CHECKS.items():
-        lacking = [need for need in check.needs if not given[need]]
+    for name, needed in needs.items():
+        lacking = [need for need in needed if not given[need]]
         if lacking and name not in reasons:
             reasons[name] = _WITHOUT[lacking[0]]
     unread: list[Unread] = []
     for column, number in (("offset", facts.unplaced), ("timestamp", facts.untimed), ("landed", facts.unlanded)):
-        skipped = {*reasons, *(["future_ids"] if column == "landed" and by_earliest else [])}
-        needed = [name for name, check in CHECKS.items() if column in check.needs and name not in skipped]
-        if number and needed:
+        checks = [name for name, needed in needs.items() if column in needed and name not in reasons]
+        if number and checks:
             unread.append(Unread(_VALUES[column], {column: number}))
             if number == facts.rows:
-                reasons |= dict.fromkeys(needed, f"no row has {_VALUES[column]}")
+                reasons |= dict.fromkeys(checks, f"no row has {_VALUES[column]}")
     if not facts.columns["offset"]:
         rows = {
             check: sum(number for kind, _, number in facts.kinds if kind == of)
