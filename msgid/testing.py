@@ -189,13 +189,16 @@ class StoreTests:
         assert found == [Reading(0, None), Reading(2, None, 1, SUM), Reading(2, b"a", 2, SUM)]
 
     def test_append_to_a_forgotten_key_of_an_old_version_stores_nothing(self, open_store: Callable[[], Store]) -> None:
-        """A worker has read the key before it was forgotten: the key stays new."""
+        """A worker has read the key before it was forgotten: the key stays new, or has what it got since."""
         store = open_store()
         assert add(store, "a", b"state")
         assert store.forget(5, keys=True) == 1
         assert store.append("h", [Append("key", 1, b"state", [entry("b", b"other")])]) == [False]
         assert open_store().forget_key("key") == 0
         assert read(store, "b") == Reading(0, None)
+        assert add(store, "c", b"anew")
+        assert store.append("h", [Append("key", 1, b"state", [entry("b", b"other")])]) == [False]
+        assert read(store, "b") == Reading(1, b"anew")
 
     def test_forget_key_deletes_the_key_of_one_handler(self, open_store: Callable[[], Store]) -> None:
         """The other handlers and keys stay as they are, and forgotten messages are still too late."""

@@ -25,6 +25,7 @@ from msgid.processing.store import (
     assemble,
     check_key,
     hash_of,
+    is_plain,
     pack,
     remembered,
     unpack,
@@ -79,6 +80,11 @@ class Rows(NamedTuple):
 
     head: tuple[int, bytes]
     """Columns: version, state."""
+    read: bytes | None
+    """The packed state that was read; None if it is compressed, which libraries do in different bytes.
+
+    A key that was forgotten and began anew can have the version that was read. It then has another state.
+    """
     entries: list[tuple[str, int, int, int | None, bytes, bytes | None, bytes | None]]
     """Columns: ID, version, stored at, at, fingerprint, state before, outputs."""
 
@@ -92,7 +98,8 @@ def rows_of(append: Append) -> Rows:
         entries.append((entry.id, version, entry.stored_at, entry.at, entry.fingerprint, packed, entry.outputs))
         packed = pack(entry.state)
     assert packed is not None
-    return Rows((version, packed), entries)
+    read = pack(append.before)
+    return Rows((version, packed), read if is_plain(read) else None, entries)
 
 
 MAX_TIMEOUT: Final = 86_400

@@ -45,14 +45,15 @@ _ASKED: Final = (
 # in binary form ("b"), which psycopg encodes several times as fast as text.
 _APPEND: Final = """
 WITH asked AS (
-    SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(versions)b::bigint[], %(states)b::bytea[])
-        AS t (key, read, version, packed)
+    SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(before)b::bytea[], %(versions)b::bigint[],
+        %(states)b::bytea[]) AS t (key, read, before, version, packed)
 ), ordered AS MATERIALIZED (
     SELECT * FROM asked WHERE read > 0 ORDER BY key
 ), locked AS MATERIALIZED (
     SELECT o.*, h.place FROM ordered o CROSS JOIN LATERAL (
         SELECT ctid AS place FROM msgid_heads
-        WHERE handler = %(handler)s AND key = o.key AND version = o.read FOR UPDATE
+        WHERE handler = %(handler)s AND key = o.key AND version = o.read AND packed = coalesce(o.before, packed)
+        FOR UPDATE
     ) h
 ), moved AS (
     UPDATE msgid_heads h SET version = l.version, packed = l.packed
@@ -148,6 +149,7 @@ class PostgresStore(SqlStore):
             "handler": self._number(handler),
             "keys": [append.key for append in appends],
             "read": [append.version for append in appends],
+            "before": [made.read for _, made in rows],
             "versions": versions,
             "states": states,
             "writer": writer,
@@ -263,6 +265,8 @@ class PostgresStore(SqlStore):
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0] if has else None
         self._check_schema("the database", found)
+        if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
+            raise InvalidStore("cannot use the database: its synchronous_commit is off, so a crash would lose messages")
         if found is None and not self._creates:
             raise InvalidStore("cannot use the database: the tables are missing, and create is False")
         if found is None:

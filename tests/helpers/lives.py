@@ -30,7 +30,6 @@ class Generator:
     """The processes of one node and pid, the IDs that landed, and the findings that they must give.
 
     Args:
-        chance: Where its numbers come from.
         kind: How its processes start, one of `KINDS`.
         lossy: Whether ranges of IDs did not land.
         back: Whether the clock of a process was set back. Processes at the same time hide that.

@@ -44,13 +44,11 @@ class Queue:
     """A queue of some logs, what a reader sees of it, and the table in which it landed.
 
     Args:
-        seed: Where its numbers come from.
         kind: How its offsets are used, one of `QUEUES`.
         number: The number of the queue in a table of several, whose logs and processes differ.
 
     Attributes:
-        rows: The messages that a reader of committed messages sees.
-        landed: The rows of the table.
+        rows, landed: The messages that a reader of committed messages sees; the rows of the table.
         faults: The faults of the table: the fault, the log and its life, and the offset.
         processes: How the processes that made the IDs start: one of those of `helpers.lives`, or `V0`.
     """

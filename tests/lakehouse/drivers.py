@@ -22,13 +22,8 @@ def start(log, plan):
 def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
     """Let drivers write the batches 0 to ``ROUNDS - 1``, ten rows each, and kill them; return the number of kills.
 
-    Args:
-        folder: The folder of their output.
-        seed: The seed of the steps at which they are killed.
-        place: The path or the name of the table.
-        ways: The plan of each driver: ``way`` and ``settings``. The first one is not killed in a last round.
-        steps: The names of the steps.
-        between: A function that is called after each round, with its number.
+    Each driver writes in its way, ``way`` and ``settings``, into the table at the place; it is killed at one of the named
+    steps, which follow from the seed. The first one is not killed in a last round. ``between`` is called after each round.
     """
     chance, kills = random.Random(seed), 0
     for each in range(ROUNDS + 1):

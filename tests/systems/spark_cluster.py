@@ -284,10 +284,6 @@ class SmallDisk:
     """A disk of its own in memory, which the processes that `command` starts see in a folder; the test skips without.
 
     As a target of faults, the disk is full from ``kill``, ``stop`` or SIGSTOP on, until ``start`` or SIGCONT.
-
-    Args:
-        folder: An empty folder.
-        size: The size, as ``mount`` takes it.
     """
 
     def __init__(self, folder: Path, size: str = "64m") -> None:

@@ -238,6 +238,12 @@ def test_postgres_in_another_encoding_is_refused(postgres):
         PostgresStore(database(postgres, "LATIN1"))
 
 
+def test_postgres_that_answers_before_its_disk_has_a_message_is_refused(postgres):
+    """A crash of the server would lose messages whose outputs are published."""
+    with pytest.raises(InvalidStore, match="its synchronous_commit is off"):
+        PostgresStore(f"{postgres} options='-c synchronous_commit=off'")
+
+
 GUIDE = Path(__file__).parents[3] / "docs/pages/guides/operate-consumer.md"
 
 
