@@ -49,8 +49,7 @@ class Queue:
 
     Attributes:
         rows, landed: The messages that a reader of committed messages sees; the rows of the table.
-        faults: The faults of the table: the fault, the log and its life, and the offset.
-        processes: How the processes that made the IDs start: one of those of `helpers.lives`, or `V0`.
+        faults: The fault, the log and its life, and the offset of each. ``processes``: how those that made the IDs start.
     """
 
     seed: int

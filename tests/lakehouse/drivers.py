@@ -22,8 +22,8 @@ def start(log, plan):
 def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
     """Let drivers write the batches 0 to ``ROUNDS - 1``, ten rows each, and kill them; return the number of kills.
 
-    Each driver writes in its way, ``way`` and ``settings``, into the table at the place; it is killed at one of the named
-    steps, which follow from the seed. The first one is not killed in a last round. ``between`` is called after each round.
+    Each driver writes in its way, ``way`` and ``settings``, into the table at the place. It is killed at one of the
+    named steps, by the seed. The first one is not killed in a last round. ``between`` is called after each round.
     """
     chance, kills = random.Random(seed), 0
     for each in range(ROUNDS + 1):
