@@ -31,8 +31,7 @@ class Generator:
 
     Args:
         kind: How its processes start, one of `KINDS`.
-        lossy: Whether ranges of IDs did not land.
-        back: Whether the clock of a process was set back. Processes at the same time hide that.
+        lossy: Whether ranges of IDs did not land. ``back``: whether the clock of a process was set back.
 
     Attributes:
         findings: The number of findings by their check, without missing numbers and shared nodes.

@@ -49,7 +49,7 @@ class Queue:
 
     Attributes:
         rows, landed: The messages that a reader of committed messages sees; the rows of the table.
-        faults: The fault, the log and its life, and the offset of each. ``processes``: how those that made the IDs start.
+        faults: The fault, the log and its life, and the offset. ``processes``: how those that made the IDs start.
     """
 
     seed: int
