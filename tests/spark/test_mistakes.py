@@ -35,10 +35,10 @@ BATCH = [
         "timezone must be a Column or the name of a column, got 'Asia/Shanghai': pass lit()",
     ),
     (
-        lambda df: ids.position_id("topic", 5, "at"),
+        lambda df: ids.position_id("label", 5, "at"),
         "offset must be a Column or the name of a column, got 5: pass lit()",
     ),
-    (lambda df: ids.position_id("topic", "offset", NOW), "at must be a Column or the name of a column, got datetime"),
+    (lambda df: ids.position_id("label", "offset", NOW), "at must be a Column or the name of a column, got datetime"),
     (lambda df: ids.derive_id("id", None), "name must be a Column or the name of a column, got None: pass lit()"),
     (lambda df: ids.is_expired("at", 5, 10), "now must be a Column or the name of a column, got 10: pass lit()"),
     (lambda df: ids.is_expired("at", -1, NOW), "expiry must be an integer of 0 to 4294967295 seconds, got -1"),
@@ -54,7 +54,7 @@ BATCH = [
         "`content` must not have the column of IDs, which are compared by",
     ),
     (lambda df: ids.deduplicate([1]), "df must be a DataFrame of Spark, got [1]"),
-    (lambda df: ids.process(PANDAS, "topic", keep), "df must be a DataFrame of Spark, got Empty DataFrame Columns: ["),
+    (lambda df: ids.process(PANDAS, "label", keep), "df must be a DataFrame of Spark, got Empty DataFrame Columns: ["),
     (lambda df: ids.assign_ids(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.messages(PANDAS, "kafka"), "df must be a DataFrame of Spark, got Empty DataFrame"),
     (lambda df: ids.digest(PANDAS), "df must be a DataFrame of Spark, got Empty DataFrame"),
@@ -69,7 +69,7 @@ BATCH = [
     ),
     (lambda df: ids.compare(["01"], df), "sent must be a DataFrame of Spark, got ['01']"),
     (lambda df: ids.compare(df, "/tmp/x"), "table must be a DataFrame of Spark, got '/tmp/x'"),
-    (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
+    (lambda df: ids.compare(df, df, digests=(df, df), source="id"), "`digests` must be two DataFrames that `digest`"),
     (ids.rows_too_late, "query must be a StreamingQuery, which `start` returns, got DataFrame[id: string"),
     (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must be a column of the DataFrame, got 'zz'; it h"),
     (
@@ -78,8 +78,8 @@ BATCH = [
     ),
     (lambda df: ids.audit(df, parent="offset"), "`parent` must be a column of text or binary, got 'offset' of bigint"),
     (
-        lambda df: ids.audit(df, id=None, source=F.col("topic"), offset="offset"),
-        "`source` must be the name of a column, got Column<'topic'>",
+        lambda df: ids.audit(df, id=None, source=F.col("label"), offset="offset"),
+        "`source` must be the name of a column, got Column<'label'>",
     ),
     (
         lambda df: ids.audit(row(df, "0 AS offset, 1700000000L AS at"), id=None, offset="offset", timestamp="at"),
@@ -109,14 +109,14 @@ BATCH = [
         lambda df: ids.write_once(df, 5, "table", app_id="a", partition_by=(F.col("id"),)),
         "partition_by must be the name of a column, got Column<'id'>",
     ),
-    (lambda df: ids.process(df, keep, "topic"), "key must be the name of a column, got <function keep"),
+    (lambda df: ids.process(df, keep, "label"), "key must be the name of a column, got <function keep"),
     (
-        lambda df: ids.process(df, "topic", "keep"),
+        lambda df: ids.process(df, "label", "keep"),
         "handler must be a function of (state, message, context), got 'keep'",
     ),
     (lambda df: ids.process(df, "topik", keep), "key must be a column of the DataFrame, got 'topik'; it has ['id'"),
     (
-        lambda df: ids.process(df, "topic", keep, retention=7),
+        lambda df: ids.process(df, "label", keep, retention=7),
         "retention must be a timedelta or text such as '1 day', got",
     ),
 ]
@@ -125,7 +125,7 @@ STREAM = [
         lambda df: ids.write_once(df, 5, "table", app_id="a"),
         "cannot write a stream: call `write_once` in its foreachBatch",
     ),
-    (lambda df: ids.process(df, "topic", lambda state, message: state), "handler must take three arguments (state, m"),
+    (lambda df: ids.process(df, "label", lambda state, message: state), "handler must take three arguments (state, m"),
     (ids.deduplicate, "a stream needs `timestamp` and `within`"),
     (ids.audit, "cannot audit a stream: audit the table that it writes"),
     (lambda df: ids.deduplicate(df, timestamp="at", within=60), "within must be a timedelta or text such as '1 day'"),
@@ -134,7 +134,7 @@ STREAM = [
 
 def test_mistake_is_one_line_that_names_the_argument(spark, tmp_path):
     """The error comes from this package, before a query runs and whatever the session's state store is."""
-    schema = "id string, topic string, offset bigint, at timestamp, millis bigint"
+    schema = "id string, label string, offset bigint, at timestamp, millis bigint"
     batch, stream = spark.createDataFrame([], schema), spark.readStream.schema(schema).json(str(tmp_path))
     for df, mistakes in ((batch, BATCH), (stream, STREAM)):
         for call, words in mistakes:
