@@ -247,8 +247,8 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
 def _added(one: Counted, other: Counted) -> Counted:
     """Return two counts of one check and scope as one; the example is the text that sorts first."""
     text = min((text for text in (one.text, other.text) if text is not None), default=None)
-    scopes = None if one.x is None or other.x is None else one.x + other.x
-    return one._replace(count=one.count + other.count, x=scopes, text=text)
+    x = one.x if one.scope is not None else (one.x or 0) + (other.x or 0)
+    return one._replace(count=one.count + other.count, x=x, text=text)
 
 
 def ranges(differences: Iterable[Difference]) -> list[Range]:

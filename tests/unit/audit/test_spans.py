@@ -305,7 +305,7 @@ def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
     for scope, counts, gaps in parts:
         counted = [facts.Counted(check, f"{scope} {n}", count, n) for n, (check, count) in enumerate(counts)]
         ranges = [facts.Gap("offset", f"{scope} {n}", 5, 5 + size, size + 1) for n, size in enumerate(gaps)]
-        repeated = facts.Counted("duplicate_ids", "table", len(counts), text=f"{scope}" if scope % 2 else None)
+        repeated = facts.Counted("duplicate_ids", "table", len(counts), 5, text=f"{scope}" if scope % 2 else None)
         kinds = [facts.KindRow("v1", "mac", 1 + len(gaps)), facts.KindRow("null", None, scope % 3)]
         made.append(facts.part_of([*counted, repeated], gaps=ranges, kinds=kinds))
     with mock.patch.object(facts, "MAX_SCOPES", 2):
@@ -313,6 +313,7 @@ def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
         assert whole.lengths["gaps"] == sum(len(gaps) for _, _, gaps in parts)
         repeated = sum(len(counts) for _, counts, _ in parts)
         assert sum(one.count for one in whole.found if one.check == "duplicate_ids") == repeated
+        assert {one.x for one in whole.found if one.check == "duplicate_ids"} == {5}  # an example is no sum
         every = sum(n for _, counts, _ in parts for _, n in counts)
         assert sum(one.count for one in whole.found) == every + repeated
         assert ("v1", "mac", sum(1 + len(gaps) for _, _, gaps in parts)) in whole.kinds
