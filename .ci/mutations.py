@@ -135,7 +135,7 @@ MUTATIONS = [
     *of(
         "processing",
         ("a stale version is appended", "msgid/processing/memory.py",
-         "(newest.version, newest.before) != (append.version, pack(append.before))", "False"),
+         "(newest.version, unpack(newest.before)) != (append.version, append.before)", "False"),
         ("an entry keeps the state after it", "msgid/processing/memory.py",
          "entry.at, entry.fingerprint, before, entry.outputs", "entry.at, entry.fingerprint, None, entry.outputs"),
         ("entries of the limit itself are forgotten", "msgid/processing/memory.py", "id is not None and entry.stored_at < before",

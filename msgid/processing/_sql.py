@@ -25,7 +25,6 @@ from msgid.processing.store import (
     assemble,
     check_key,
     hash_of,
-    is_plain,
     pack,
     remembered,
     unpack,
@@ -80,13 +79,13 @@ class Rows(NamedTuple):
 
     head: tuple[int, bytes]
     """Columns: version, state."""
-    read: bytes | None
-    """The packed state that was read; None if it is compressed, which libraries do in different bytes.
-
-    A key that was forgotten and began anew can have the version that was read. It then has another state.
-    """
     entries: list[tuple[str, int, int, int | None, bytes, bytes | None, bytes | None]]
-    """Columns: ID, version, stored at, at, fingerprint, state before, outputs."""
+    """Columns: ID, version, stored at, at, fingerprint, state before, outputs.
+
+    The state before the first entry is the one that was read. A key that was forgotten and began anew can have the
+    version that was read, and then has another state. So a store compares both; a compressed state (``W``) by its
+    version alone, because libraries compress in different bytes.
+    """
 
 
 def rows_of(append: Append) -> Rows:
@@ -98,8 +97,7 @@ def rows_of(append: Append) -> Rows:
         entries.append((entry.id, version, entry.stored_at, entry.at, entry.fingerprint, packed, entry.outputs))
         packed = pack(entry.state)
     assert packed is not None
-    read = pack(append.before)
-    return Rows((version, packed), read if is_plain(read) else None, entries)
+    return Rows((version, packed), entries)
 
 
 MAX_TIMEOUT: Final = 86_400

@@ -129,7 +129,7 @@ class MemoryStore:
     def _append(self, handler: str, append: Append) -> bool:
         keys = self._handlers.setdefault(handler, {})
         newest = keys.get(append.key, {}).get(None, _NEW)
-        if (newest.version, newest.before) != (append.version, pack(append.before)):
+        if (newest.version, unpack(newest.before)) != (append.version, append.before):
             return False
         added: _Entries = {}
         version, before = newest.version, newest.before

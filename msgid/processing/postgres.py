@@ -52,8 +52,8 @@ WITH asked AS (
 ), locked AS MATERIALIZED (
     SELECT o.*, h.place FROM ordered o CROSS JOIN LATERAL (
         SELECT ctid AS place FROM msgid_heads
-        WHERE handler = %(handler)s AND key = o.key AND version = o.read AND packed = coalesce(o.before, packed)
-        FOR UPDATE
+        WHERE handler = %(handler)s AND key = o.key AND version = o.read
+        AND (packed = o.before OR get_byte(packed, 0) = ascii('W')) FOR UPDATE
     ) h
 ), moved AS (
     UPDATE msgid_heads h SET version = l.version, packed = l.packed
@@ -149,7 +149,7 @@ class PostgresStore(SqlStore):
             "handler": self._number(handler),
             "keys": [append.key for append in appends],
             "read": [append.version for append in appends],
-            "before": [made.read for _, made in rows],
+            "before": [made.entries[0][5] for _, made in rows],
             "versions": versions,
             "states": states,
             "writer": writer,

@@ -32,7 +32,7 @@ _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
 _UPDATE: Final = """
 UPDATE msgid_heads SET version = ?, packed = ?
-WHERE handler = ? AND key = ? AND version = ? AND packed = coalesce(?, packed)"""
+WHERE handler = ? AND key = ? AND version = ? AND (packed = ? OR substr(packed, 1, 1) = x'57')"""
 _INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UNPUBLISHED: Final = "INSERT OR REPLACE INTO msgid_unpublished VALUES (?, ?, ?)"
@@ -329,7 +329,9 @@ def _store(
     connection: sqlite3.Connection, number: int, rows: Sequence[tuple[Append, Rows]], writer: int | None
 ) -> bool:
     """Store appends if each has the newest version; otherwise change nothing and return False."""
-    old = [(*made.head, number, append.key, append.version, made.read) for append, made in rows if append.version]
+    old = [
+        (*made.head, number, append.key, append.version, made.entries[0][5]) for append, made in rows if append.version
+    ]
     new = [(number, append.key, *made.head) for append, made in rows if not append.version]
     connection.execute("SAVEPOINT msgid")
     if _change(connection, _UPDATE, old) + _change(connection, _INSERT, new) < len(rows):

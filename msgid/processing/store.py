@@ -218,11 +218,6 @@ def pack(state: bytes | None) -> bytes | None:
     return _DEFLATED + zlib.compress(state, 1)
 
 
-def is_plain(packed: bytes | None) -> bool:
-    """Return whether `pack` has left a state as it was."""
-    return packed is not None and packed.startswith(_PLAIN)
-
-
 def unpack(packed: bytes | None) -> bytes | None:
     """Return the state that `pack` compressed."""
     if packed is None:
