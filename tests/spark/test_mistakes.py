@@ -69,7 +69,7 @@ BATCH = [
     ),
     (lambda df: ids.compare(["01"], df), "sent must be a DataFrame of Spark, got ['01']"),
     (lambda df: ids.compare(df, "/tmp/x"), "table must be a DataFrame of Spark, got '/tmp/x'"),
-    (lambda df: ids.compare(df, df, digests=(df, df), source="id"), "`digests` must be two DataFrames that `digest`"),
+    (lambda df: ids.compare(df, df, digests=(df, df)), "`digests` must be two DataFrames that `digest` made, got the"),
     (ids.rows_too_late, "query must be a StreamingQuery, which `start` returns, got DataFrame[id: string"),
     (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must be a column of the DataFrame, got 'zz'; it h"),
     (

@@ -55,12 +55,7 @@ def free_port() -> int:
 
 
 class Kafka(Program):
-    """One Kafka broker, which is its own controller.
-
-    Args:
-        class_path: The class path of the broker.
-        folder: An empty folder for its settings, its data and its output.
-    """
+    """One Kafka broker, which is its own controller; an empty folder has its settings, its data and its output."""
 
     def __init__(self, class_path: str, folder: Path) -> None:
         java, settings = ["java", "-Xmx512m", "-cp", class_path], folder / "server.properties"

@@ -67,13 +67,7 @@ def _wait(seconds: float, meanwhile: Callable[[], object]) -> None:
 
 
 class Program:
-    """A process of the test with its children: it can be ended and started again.
-
-    Args:
-        command: The command.
-        output: File to which its output is appended.
-        environment: Variables besides those of this process.
-    """
+    """A process of the test with its children: it can be ended and started again. Its output is appended to a file."""
 
     def __init__(self, command: Sequence[str], output: Path, **environment: str) -> None:
         self._command = list(command)

@@ -23,10 +23,7 @@ PARTS = ("groupId", "artifactId", "version", "classifier")
 def class_path(name: str, artifacts: list[str], *programs: str) -> str:
     """Return the class path of artifacts, ``group:artifact:version[:classifier]``; skip without Java or Maven.
 
-    Args:
-        name: The name of the folder.
-        artifacts: The artifacts; Maven adds those on which they depend.
-        programs: Other programs that the test needs.
+    Maven adds the artifacts on which they depend. The test needs the other programs, too.
     """
     for program in ("java", "mvn", *programs):
         if shutil.which(program) is None:
