@@ -189,7 +189,7 @@ class StoreTests:
         assert found == [Reading(0, None), Reading(2, None, 1, SUM), Reading(2, b"a", 2, SUM)]
 
     def test_append_to_a_forgotten_key_of_an_old_version_stores_nothing(self, open_store: Callable[[], Store]) -> None:
-        """A worker has read the key before it was forgotten: the key stays new, or has what it got since."""
+        """A worker has read the key before it was forgotten: the key stays new, or keeps its newer state."""
         store = open_store()
         assert add(store, "a", b"state")
         assert store.forget(5, keys=True) == 1

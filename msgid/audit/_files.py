@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain
 from numbers import Integral
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -317,7 +316,7 @@ def _parquet_files(folder: Path) -> list[str]:
         OSError: if a folder in it cannot be read.
         Unreadable: if there are not any, there are other files or links, or the name of one is not UTF-8.
     """
-    entries = (Path(parent, name) for parent, *names in os.walk(folder, onerror=_raised) for name in chain(*names))
+    entries = (Path(at, name) for at, folders, names in os.walk(folder, onerror=_raised) for name in folders + names)
     files = []
     for entry in sorted(entries):
         if is_hidden(*entry.relative_to(folder).parts):

@@ -135,7 +135,7 @@ class Gaps(NamedTuple):
     """Missing ranges of scopes as columns: the largest and the largest of each scope, then the holes of each scope.
 
     ``number`` is how many ranges a row stands for: one, and in the first row those that are left out, too. Of a row of
-    holes, which are missing numbers that are no finding, it is their number.
+    holes, which are missing numbers without a finding, it is their number.
     """
 
     scope: NDArray[np.int64]

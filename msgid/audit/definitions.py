@@ -97,8 +97,8 @@ class Check(NamedTuple):
 
     Attributes:
         severity: How severe its findings are.
-        meaning: What a finding means, and what usually causes it.
-        needs: What the check needs: columns, ``counter`` for IDs that carry one, and ``sent`` for a comparison.
+        meaning: The meaning of a finding, and its usual cause.
+        needs: The columns that the check needs; ``counter`` for IDs that carry one, and ``sent`` for a comparison.
         words: One error in words, the noun first.
         example: The example of a finding from its two numbers: ``x``, ``y``, ``y`` microseconds as ``seconds``, or the
             ``span`` of both. Empty if the example is a text.

@@ -39,7 +39,7 @@ _WITHOUT: Final = {
     "content": "without content", "landed": "without a landing time", "timestamp": "without a timestamp",
     "parent": "without a parent",
 }  # fmt: skip
-"""Why a check is not made, by what it needs."""
+"""Why a check is not made, by the column that it needs."""
 _WRONG_COLUMN: Final = (
     "Most values are not IDs. The wrong column or the wrong file usually causes it. An ID inside other text must be "
     "cut out first."
