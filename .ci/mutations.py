@@ -152,13 +152,13 @@ MUTATIONS = [
     ),
     *of(
         "processing",
-        ("a message with a deleted entry is handled again", "msgid/processing/_flow.py", "if earlier is None and forgotten is not None:",
-         "if False:"),
+        ("a message with a deleted entry is handled again", "msgid/processing/_flow.py", "return None if forgotten is None else Decision(",
+         "return None if True else Decision("),
         ("changed outputs are a duplicate", "msgid/processing/_flow.py", "if ran.fingerprint == earlier.fingerprint:",
          "if True:"),
         ("a handler's failure is final at once", "msgid/processing/_flow.py", "if number >= self.attempts or", "if True or"),
         ("a lost race is not tried again", "msgid/processing/_flow.py", "if not stored]", "if stored is None]"),
-        ("the order of names in outputs counts", "msgid/processing/_json.py", "_writer(sort_keys=True)", "_writer(sort_keys=False)"),
+        ("the order of names in outputs counts", "msgid/processing/_json.py", "ensure_ascii=False, sort_keys=True)", "ensure_ascii=False)"),
         tests=(f"{PROCESSING}/test_processor.py", PROCESSING),
     ),
     *of(

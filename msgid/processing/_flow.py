@@ -1,8 +1,8 @@
 """The rules for messages, without side effects: what a message is, and the sequence of actions for a batch.
 
-`decide` is the rule for one message. Spark's `process` calls it for each message of a bucket. `Flow.batch` calls it for
-each message of a batch: a generator of actions. A processor runs each action and sends the result back. The processor
-for plain functions and the processor for coroutines share this sequence.
+`decide_known` and `decide` are the rule for one message, before and after its handler runs. Spark's `process` and
+`Flow` call them for each message. `Flow` is a generator of actions: a processor runs each action and sends the result
+back. The processor for plain functions and the processor for coroutines share this sequence.
 """
 
 from __future__ import annotations
@@ -134,47 +134,43 @@ class Earlier(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The outcome of a message, and the run of the handler that decided it."""
+    """What a message is, and the reason if it is not handled."""
 
     kind: Kind
-    ran: Any = None
-    """The run: a `Ran`, or Spark's; None if no run was needed, or if it failed."""
     error: BaseException | None = None
-    attempts: int = 0
 
 
-def decide(
-    message: Message, state: bytes | None, earlier: Earlier | None, forgotten: int | None, retries: Retries
-) -> Generator[Run | Wait, Any, Decision]:
-    """Yield the runs of the handler that a message needs, and the waits between them; return what the message is.
+_NEW, _DUPLICATE = Decision("new"), Decision("duplicate")
+
+
+def decide_known(message: Message, earlier: Earlier | None, forgotten: int | None) -> Decision | None:
+    """Return what a message is, or None if its handler must run first.
 
     Args:
         message: The message.
-        state: The state of its key, for a new message.
         earlier: How it was handled before.
         forgotten: When it was handled before, in microseconds since 1970, if that entry is deleted.
-        retries: When a run that failed is repeated.
     """
-    if earlier is None and forgotten is not None:
-        return Decision("too late", error=TooLate(message, forgotten))
-    if earlier is not None and earlier.outputs is not None:
-        return Decision("duplicate")
-    number = 0
-    while True:
-        number += 1
-        ran = yield Run(state if earlier is None else earlier.state, message)
-        if not isinstance(ran, BaseException):
-            if earlier is None:
-                return Decision("new", ran, attempts=number)
-            if ran.fingerprint == earlier.fingerprint:
-                return Decision("duplicate", ran, attempts=number)
-            error = ChangedOutputs(message, earlier.fingerprint, ran.fingerprint, ran.outputs)
-            return Decision("changed", error=error, attempts=number)
-        delay = retries.delay(number, ran)
-        if delay is None:
-            return Decision("failed", error=ran, attempts=number)
-        if delay:
-            yield Wait(delay)
+    if earlier is None:
+        return None if forgotten is None else Decision("too late", TooLate(message, forgotten))
+    return None if earlier.outputs is None else _DUPLICATE
+
+
+def decide(message: Message, earlier: Earlier | None, ran: Any) -> Decision:
+    """Return what a message is after its handler has run on the state before it.
+
+    Args:
+        message: The message.
+        earlier: How it was handled before.
+        ran: The run, a `Ran` or Spark's, or the error of the last attempt.
+    """
+    if isinstance(ran, BaseException):
+        return Decision("failed", ran)
+    if earlier is None:
+        return _NEW
+    if ran.fingerprint == earlier.fingerprint:
+        return _DUPLICATE
+    return Decision("changed", ChangedOutputs(message, earlier.fingerprint, ran.fingerprint, ran.outputs))
 
 
 def finished(what: str, result: R) -> R:
@@ -308,29 +304,41 @@ class Flow:
 
         Stored outputs are published again even if the processor no longer stores outputs.
         """
-        earlier, forgotten = None, None
+        earlier, forgotten = None, None if known is None else known.forgotten
         if known is not None and known.handled is not None:
             told = known.fingerprint or b""
             earlier = Earlier(known.state, told[:FINGERPRINT_LENGTH], known.outputs)
             first_body, body = told[FINGERPRINT_LENGTH:], body_fingerprint(message.body)
             if first_body and body and first_body != body:
                 return Outcome("conflict", error=ChangedBody(message))
-        elif known is not None:
-            forgotten = known.forgotten
-        before = None if chain is None else chain.state
-        kind, ran, error, attempts = yield from decide(message, before, earlier, forgotten, self._retries)
+        if (decided := decide_known(message, earlier, forgotten)) is not None:
+            if decided.error is not None:
+                return Outcome(decided.kind, error=decided.error)
+            assert earlier is not None
+            raw, stored = _read_outputs(message.id, earlier.outputs)
+            return Outcome(decided.kind, self._loads(raw), stored)
+        before = earlier.state if earlier is not None else None if chain is None else chain.state
+        ran, attempts = yield from self._attempts(Run(before, message))
+        kind, error = decide(message, earlier, ran)
         if error is not None:
             return Outcome(kind, error=error, attempts=attempts)
-        if ran is None:
-            assert known is not None
-            assert known.outputs is not None
-            raw, stored = _read_outputs(message.id, known.outputs)
-            return Outcome(kind, self._loads(raw), stored)
         if kind == "new":
             assert chain is not None
             self._add(message, chain, ran)
         state = self._loads(ran.raw) if self._keep_outputs else ran.state
         return Outcome(kind, state, ran.outputs, None, attempts)
+
+    def _attempts(self, run: Run) -> Generator[Action, Any, tuple[Any, int]]:
+        """Run the handler until it returns or its error is final; return the last result, and the number of runs."""
+        number = 0
+        while True:
+            number += 1
+            ran = yield run
+            delay = self._retries.delay(number, ran) if isinstance(ran, BaseException) else None
+            if delay is None:
+                return ran, number
+            if delay:
+                yield Wait(delay)
 
     def _add(self, message: Message, chain: _Chain, ran: Ran) -> None:
         """Add the entry of a new message to its chain."""

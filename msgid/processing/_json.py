@@ -93,7 +93,7 @@ def _writer(**options: Any) -> Callable[[Any], str]:
 
 
 _WRITE: Final = _writer(ensure_ascii=False)
-_WRITE_ORDERED: Final = _writer(sort_keys=True)
+_WRITE_ORDERED: Final = _writer(ensure_ascii=False, sort_keys=True)
 
 
 def dumps(value: Any) -> bytes:
@@ -119,8 +119,7 @@ def text(value: Any) -> str:
     >>> text({"name": "é", "half": "\ud800"})
     '{"name":"é","half":"\\ud800"}'
     """
-    written = _WRITE(_tagged(value) if _needs_tags(value) else value)
-    return written if written.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return _utf8(_WRITE(_tagged(value) if _needs_tags(value) else value))
 
 
 def loads(raw: bytes) -> Any:
@@ -134,25 +133,33 @@ def loads(raw: bytes) -> Any:
     return _untagged(_read(text)) if '"$' in text else _read(text)
 
 
-def canonical(value: Any) -> bytes:
-    r"""Encode a value as canonical JSON: two values have equal bytes if and only if they are equal in JSON.
+def canonical(value: Any) -> str:
+    """Encode a value as canonical JSON, as `text` does: two values have equal texts if and only if they are equal.
 
     >>> canonical({"b": 1, "a": "é"})
-    b'{"a":"\\u00e9","b":1}'
+    '{"a":"é","b":1}'
     """
-    return _WRITE_ORDERED(_tagged(value, ordered=True) if _needs_tags(value) else value).encode()
+    return _utf8(_WRITE_ORDERED(_tagged(value, ordered=True) if _needs_tags(value) else value))
 
 
-def plain(value: Any) -> Any:
-    """Return a deep copy of a value in the form in which `loads` returns it: a tuple becomes a list.
+def _utf8(text: str) -> str:
+    """Return a text of JSON in which lone surrogates, which UTF-8 cannot encode, are escaped."""
+    return text if text.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def plain(value: Any) -> tuple[Any, str]:
+    """Return a deep copy of a value, in the form in which `loads` returns it, and its canonical JSON.
 
     Raises:
         TypeError: if JSON cannot represent the value.
 
     >>> plain({"sizes": (1, 2)})
-    {'sizes': [1, 2]}
+    ({'sizes': [1, 2]}, '{"sizes":[1,2]}')
     """
-    return _untagged(_tagged(value)) if _needs_tags(value) else own_copy(value)
+    if _needs_tags(value):
+        copied = _untagged(_tagged(value))
+        return copied, canonical(copied)
+    return own_copy(value), _utf8(_WRITE_ORDERED(value))
 
 
 def own_copy(value: Any) -> Any:

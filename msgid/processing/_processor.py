@@ -231,8 +231,7 @@ class BaseProcessor(Flow):
         raw: Any = self._dumps(state)
         if not isinstance(raw, bytes | bytearray | memoryview):
             raise TypeError(f"dumps must return bytes, got {quote(raw)}")
-        outputs = context.end()
-        return Ran(state, bytes(raw), outputs, fingerprint(outputs))
+        return Ran(state, bytes(raw), context.end(), fingerprint(context.written))
 
 
 class Processor(BaseProcessor):

@@ -37,6 +37,10 @@ class Output(NamedTuple):
     topic: str | None = None
 
 
+WrittenOutput = tuple[str, "str | None", str]
+"""The ID of an output, its topic, and its body as canonical JSON."""
+
+
 class Context:
     """New IDs, random numbers and the time for a handler; they are the same each time a message is handled.
 
@@ -48,7 +52,7 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_random", "outputs")
+    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_outputs", "_random", "written")
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -56,8 +60,14 @@ class Context:
         self._ids = 0
         self._random: random.Random | None = None
         self._has_ended = False
-        self.outputs: list[Output] = []
-        """The outputs published so far."""
+        self._outputs: list[Output] = []
+        self.written: list[WrittenOutput] = []
+        """The outputs with their bodies as canonical JSON, for `fingerprint`."""
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The outputs published so far. A change of this list does not change what is published."""
+        return self._outputs.copy()
 
     def new_id(self) -> MessageId:
         """Return a new ID that is derived from the message's ID.
@@ -112,22 +122,23 @@ class Context:
         if topic is not None and not is_utf8(topic):
             error = ValueError if isinstance(topic, str) else TypeError
             raise error(f"topic must be text that UTF-8 can encode, or None, got {quote(topic)}")
-        known = self._own_id()
-        number = len(self.outputs)
+        known = self._id or self._own_id()
+        number = len(self._outputs)
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
-        self.outputs.append(Output(id, number, known.text, plain(body), topic))
+        copied, json = plain(body)
+        self._outputs.append(Output(id, number, known.text, copied, topic))
+        self.written.append((id, topic, json))
         return id
 
     def end(self) -> list[Output]:
         """Return the outputs of a handler that has returned."""
         self._has_ended = True
-        return self.outputs
+        return self._outputs
 
     def _own_id(self) -> Known:
-        known = self._id
-        if known is None:
-            known = self._id = read_id(self._message.id)
-        return known
+        if self._id is None:
+            self._id = read_id(self._message.id)
+        return self._id
 
 
 Handler = Callable[[Any, Message, Context], Any]
@@ -159,7 +170,7 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     return handler(own_copy(state), own, context), context.end()
 
 
-def fingerprint(outputs: Sequence[Output]) -> bytes:
+def fingerprint(outputs: Sequence[WrittenOutput]) -> bytes:
     """Return a hash of 16 bytes over outputs; equal outputs have equal hashes.
 
     It is the BLAKE2b hash of canonical JSON: the list of ``[id, topic, body]`` of each output. The order of names in a
@@ -168,10 +179,8 @@ def fingerprint(outputs: Sequence[Output]) -> bytes:
     >>> fingerprint([]).hex()
     '7ebb3c7c2a87b1a2f8a7ed729ecb040d'
     """
-    if not outputs:
-        return _NO_OUTPUTS
-    content = canonical([[output.id, output.topic, output.body] for output in outputs])
-    return hashlib.blake2b(content, digest_size=FINGERPRINT_LENGTH).digest()
+    parts = [f'["{id}",{"null" if topic is None else canonical(topic)},{body}]' for id, topic, body in outputs]
+    return hashlib.blake2b(f"[{','.join(parts)}]".encode(), digest_size=FINGERPRINT_LENGTH).digest()
 
 
 def body_fingerprint(body: Any) -> bytes:
@@ -181,10 +190,9 @@ def body_fingerprint(body: Any) -> bytes:
     True
     """
     try:
-        return hashlib.blake2b(canonical(body), digest_size=_BODY_LENGTH).digest()
+        return hashlib.blake2b(canonical(body).encode(), digest_size=_BODY_LENGTH).digest()
     except (TypeError, ValueError, RecursionError):
         return b""
 
 
 _BODY_LENGTH: Final = 8
-_NO_OUTPUTS: Final = hashlib.blake2b(canonical([]), digest_size=FINGERPRINT_LENGTH).digest()

@@ -1,6 +1,6 @@
 """The messages of one key in a micro-batch: their entries in the state, and the rows of the result.
 
-`msgid.processing._flow.decide` is the rule: whether a message is new, duplicate, too late, failed or changed.
+`msgid.processing._flow` has the rule: whether a message is new, duplicate, too late, failed or changed.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
 from msgid._message import Message
-from msgid.processing._flow import Earlier, Ran, Retries, decide, error_text
-from msgid.processing._json import dumps, loads, own_copy, text
+from msgid.processing._flow import Earlier, decide, decide_known, error_text
+from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, fingerprint
 from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from msgid.processing._flow import Decision
-    from msgid.processing.context import AsyncHandler, Handler, Output
+    from msgid.processing.context import AsyncHandler, Handler, Output, WrittenOutput
     from spark_ext.streaming._processing.history import Bucket
     from spark_ext.streaming._processing.packing import Arrival
 
@@ -40,6 +39,16 @@ class Settings(NamedTuple):
     keep_outputs: bool
 
 
+class Ran(NamedTuple):
+    """The result of a run of the handler."""
+
+    raw: bytes
+    """The state after it."""
+    outputs: list[Output]
+    written: list[WrittenOutput]
+    fingerprint: bytes
+
+
 _ROW_BYTES: Final = 300
 """About the memory of a row of the result without its body."""
 
@@ -51,14 +60,14 @@ class Runner:
         self._handler = handler
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, state: Any, message: Message) -> tuple[Any, list[Output]]:
-        """Run the handler once on its own copies of a state and a message."""
+    def run(self, state: Any, message: Message) -> tuple[Any, Context]:
+        """Run the handler once on its own copies of a state and a message; return the new state and the context."""
         context = Context(message)
         after = self._handler(state, message, context)
         if hasattr(after, "__await__"):  # `inspect.isawaitable` takes several times as long
             self._loop = self._loop or asyncio.new_event_loop()
             after = self._loop.run_until_complete(after)
-        return after, context.end()
+        return after, context
 
     def close(self) -> None:
         """Close the event loop."""
@@ -79,9 +88,7 @@ class Handling:
     def __init__(self, runner: Runner, settings: Settings, bucket: Bucket, slice_bytes: int) -> None:
         self._runner = runner
         self._settings = settings
-        self._names = settings.names
         self._bucket = bucket
-        self._retries = Retries(settings.attempts)
         self._slice_bytes = slice_bytes
         self._rows: list[OutputRow] = []
         self._size = 0
@@ -108,29 +115,31 @@ class Handling:
 
     def _handle_one(self, arrival: Arrival, hash: bytes) -> None:
         """Add the rows of a message to the result, and its entry to the state if it is new."""
-        fields = arrival.id, arrival.key, None, None if arrival.time == NO_TIME else arrival.time
-        message = tuple.__new__(Message, fields)  # the columns were checked at once
-        state = self._bucket.state(arrival.key)
+        key, time, id, values = arrival
+        # The columns were checked at once.
+        message = tuple.__new__(Message, (id, key, None, None if time == NO_TIME else time))
+        state = self._bucket.state(key)
         earlier, forgotten = self._bucket.earlier(hash)
-        rule: Generator[Any, Any, Decision] = decide(message, state, earlier, forgotten, self._retries)
-        try:
-            run = next(rule)
-            while True:  # each action is a run: the attempts follow each other without a wait
-                run = rule.send(self._once(run.state, message, arrival.values))
-        except StopIteration as done:
-            kind, ran, error, _ = done.value
+        ran: Ran | BaseException | None = None
+        decided = decide_known(message, earlier, forgotten)
+        if decided is None:
+            before = state if earlier is None else earlier.state
+            for _ in range(self._settings.attempts):
+                ran = self._once(before, message, values)
+                if isinstance(ran, Ran):
+                    break
+            decided = decide(message, earlier, ran)
+        kind, error = decided
         if error is not None:
             self._set_aside(arrival, kind, error_text(error))
-        elif ran is None:
+        elif not isinstance(ran, Ran):
             assert earlier is not None
             self._publish(arrival, earlier.outputs, kind)
         else:
-            outputs = [(output.id, output.topic, text(output.body)) for output in ran.outputs]
-            self._publish(arrival, outputs, kind)
+            self._publish(arrival, ran.written, kind)
             if kind == NEW:
-                keeps = self._settings.keep_outputs
-                entry = Earlier(None, b"", outputs) if keeps else Earlier(state, ran.fingerprint)
-                self._bucket.add(arrival.key, hash, entry, ran.raw)
+                outputs = ran.written if self._settings.keep_outputs else None
+                self._bucket.add(key, hash, Earlier(state, ran.fingerprint, outputs), ran.raw)
 
     def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> Ran | BaseException:
         """Run the handler on its own copies of state and message; return its error if it fails.
@@ -138,20 +147,20 @@ class Handling:
         `SystemExit`, say, is an error here: it would stop the query at the same message after each restart.
         """
         try:
-            own = message.with_body({name: own_copy(value) for name, value in zip(self._names, values, strict=True)})
-            after, outputs = self._runner.run(None if state is None else loads(state), own)
-            return Ran(after, dumps(after), outputs, fingerprint(outputs))
+            own = message.with_body(own_copy(dict(zip(self._settings.names, values, strict=True))))
+            after, context = self._runner.run(None if state is None else loads(state), own)
+            return Ran(dumps(after), context.end(), context.written, fingerprint(context.written))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             return error
 
-    def _publish(self, arrival: Arrival, outputs: Sequence[tuple[str, str | None, str]], kind: str) -> None:
+    def _publish(self, arrival: Arrival, outputs: Sequence[WrittenOutput], kind: str) -> None:
         for number, (id, topic, body) in enumerate(outputs):
             self._rows.append((id, number, arrival.id, arrival.key, topic, body, kind, None))
             self._size += len(body) + _ROW_BYTES
 
     def _set_aside(self, arrival: Arrival, kind: str, reason: str) -> None:
-        body = arrival.body(self._names)
+        body = arrival.body(self._settings.names)
         self._rows.append((None, None, arrival.id, arrival.key, None, body, kind, reason))
         self._size += len(body) + _ROW_BYTES

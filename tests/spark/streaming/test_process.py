@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
-from msgid.processing import MemoryStore, Message, Processor, dumps
+from msgid.processing import MemoryStore, Message, Processor
+from msgid.processing._json import canonical
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +48,7 @@ def expected(batches):
         for line in sorted(batch, key=lambda line: (Message(line["id"], "", None).at, line["id"])):
             body = {"kind": line["kind"], "position": line["position"]}
             processor.handle(Message(line["id"], line["player"], body))
-    return {(output.id, output.number, output.input_id, dumps(output.body).decode()) for output in published.values()}
+    return {(output.id, output.number, output.input_id, canonical(output.body)) for output in published.values()}
 
 
 def put(folder, name, lines):

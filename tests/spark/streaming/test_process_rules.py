@@ -13,7 +13,7 @@ import msgid
 from msgid.ids._bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
 from msgid.processing._flow import error_text
-from msgid.processing._json import text
+from msgid.processing._json import canonical, text
 
 pytestmark = pytest.mark.spark
 
@@ -199,7 +199,7 @@ def processed(processor_class, batches):
                 assert not letters
                 rows.append(told("failed", key, identity(id), [], error_text(error)))
                 continue
-            outputs = [(output.id, output.number, output.topic, dumps(output.body)) for output in outcome.outputs]
+            outputs = [(one.id, one.number, one.topic, canonical(one.body).encode()) for one in outcome.outputs]
             reason = letters[0].error if letters else None
             rows.append(told(outcome.kind, key, identity(id), outputs, reason))
         found.append(sorted(rows, key=repr))
