@@ -210,7 +210,7 @@ _RUN: Final = np.dtype([("filters", "<u4"), ("pages", "<u4")])
 """A run in the head: the number of the value with its filters, and the number of its pages."""
 _START: Final = struct.Struct("<III")
 """Of the head: `FORMAT`, the number of the next value, and the number of runs."""
-FORMAT: Final = 7
+FORMAT: Final = 8
 """The version of the stored format."""
 HEAD: Final = -1
 """The number of the value that is the head."""
@@ -349,7 +349,10 @@ class Log:
         return place, found
 
     def add(self, entries: Entries) -> None:
-        """Add entries, at most one of each hash, that replace earlier ones."""
+        """Add entries, at most one of each hash, that replace earlier ones.
+
+        No entry has an earlier time than the one that it replaces, which would count again after it.
+        """
         if not len(entries):
             return
         recent, count = newest([self._recently(), entries]), self._recent_values + 1

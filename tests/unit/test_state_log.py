@@ -74,13 +74,13 @@ def test_log_has_the_newest_living_entry_of_each_hash(batches, sizes, bare_after
     """A crash between any two calls loses the micro-batch and nothing else.
 
     An entry dies 10 units after its time, and loses its payload some units after its time, at the latest when a run is
-    written. The store does not keep a value that the head lacks.
+    written. The time of a hash only grows. The store does not keep a value that the head lacks.
     """
     values, model, now = Values(), {}, 0
     for passed, rows, crash in batches:
         now += passed
         dead, bare = now - 10, now - bare_after
-        made = {hash: (now + late, payload) for hash, late, payload in rows}
+        made = {hash: (max(now + late, model.get(hash, (0,))[0]), payload) for hash, late, payload in rows}
         added = entries((hash, *value) for hash, value in made.items())
         for calls in (crash, None):
             values.calls_left = calls
@@ -264,6 +264,6 @@ def test_a_missing_value_is_a_damaged_checkpoint():
 
 def test_entries_of_another_format_are_refused():
     values = Values()
-    values.put(HEAD, (6).to_bytes(4, "little") + bytes(8))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 6, this version reads 7"):
+    values.put(HEAD, (7).to_bytes(4, "little") + bytes(8))
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 7, this version reads 8"):
         Log(values)
