@@ -1,8 +1,8 @@
 """The rules for messages, without side effects: what a message is, and the sequence of actions for a batch.
 
 `decide_known` and `decide` are the rule for one message, before and after its handler runs. Spark's `process` and
-`Flow` call them for each message. `Flow` is a generator of actions: a processor runs each action and sends the result
-back. The processor for plain functions and the processor for coroutines share this sequence.
+`Flow` call them for each message. `Flow` handles a batch by a generator of actions: a processor runs each action and
+sends the result back. The processor for plain functions and the processor for coroutines share this sequence.
 """
 
 from __future__ import annotations

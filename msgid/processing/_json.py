@@ -134,7 +134,7 @@ def loads(raw: bytes) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Encode a value as canonical JSON, as `text` does: two values have equal texts if and only if they are equal.
+    """Encode a value as text of JSON with sorted names: two texts are equal if and only if the values are, in JSON.
 
     >>> canonical({"b": 1, "a": "é"})
     '{"a":"é","b":1}'
@@ -151,7 +151,7 @@ def plain(value: Any) -> tuple[Any, str]:
     """Return a deep copy of a value, in the form in which `loads` returns it, and its canonical JSON.
 
     Raises:
-        TypeError: if JSON cannot represent the value.
+        TypeError, ValueError: if JSON cannot represent the value.
 
     >>> plain({"sizes": (1, 2)})
     ({'sizes': [1, 2]}, '{"sizes":[1,2]}')

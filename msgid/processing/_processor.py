@@ -231,7 +231,8 @@ class BaseProcessor(Flow):
         raw: Any = self._dumps(state)
         if not isinstance(raw, bytes | bytearray | memoryview):
             raise TypeError(f"dumps must return bytes, got {quote(raw)}")
-        return Ran(state, bytes(raw), context.end(), fingerprint(context.written))
+        outputs, written = context.end()
+        return Ran(state, bytes(raw), outputs, fingerprint(written))
 
 
 class Processor(BaseProcessor):

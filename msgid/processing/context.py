@@ -52,7 +52,7 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_outputs", "_random", "written")
+    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_outputs", "_random", "_written")
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -61,13 +61,12 @@ class Context:
         self._random: random.Random | None = None
         self._has_ended = False
         self._outputs: list[Output] = []
-        self.written: list[WrittenOutput] = []
-        """The outputs with their bodies as canonical JSON, for `fingerprint`."""
+        self._written: list[WrittenOutput] = []
 
     @property
     def outputs(self) -> list[Output]:
-        """The outputs published so far. A change of this list does not change what is published."""
-        return self._outputs.copy()
+        """Copies of the outputs published so far."""
+        return [output._replace(body=own_copy(output.body)) for output in self._outputs]
 
     def new_id(self) -> MessageId:
         """Return a new ID that is derived from the message's ID.
@@ -114,7 +113,7 @@ class Context:
 
         Raises:
             TypeError: if JSON cannot represent the body, or if the topic is not text.
-            ValueError: if UTF-8 cannot encode the topic.
+            ValueError: if the body has an integer of thousands of digits, or if UTF-8 cannot encode the topic.
             RuntimeError: if the handler has returned, because nothing would be published.
         """
         if self._has_ended:
@@ -125,15 +124,15 @@ class Context:
         known = self._id or self._own_id()
         number = len(self._outputs)
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
-        copied, json = plain(body)
+        copied, encoded = plain(body)
         self._outputs.append(Output(id, number, known.text, copied, topic))
-        self.written.append((id, topic, json))
+        self._written.append((id, topic, encoded))
         return id
 
-    def end(self) -> list[Output]:
-        """Return the outputs of a handler that has returned."""
+    def end(self) -> tuple[list[Output], list[WrittenOutput]]:
+        """Return the outputs of a handler that has returned, and the same with their bodies as canonical JSON."""
         self._has_ended = True
-        return self._outputs
+        return self._outputs, self._written
 
     def _own_id(self) -> Known:
         if self._id is None:
@@ -167,7 +166,7 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     """
     own = message.with_body(own_copy(message.body))
     context = Context(own)
-    return handler(own_copy(state), own, context), context.end()
+    return handler(own_copy(state), own, context), context.end()[0]
 
 
 def fingerprint(outputs: Sequence[WrittenOutput]) -> bytes:

@@ -109,8 +109,8 @@ def process(
     -------
     DataFrame
         A stream of outputs: ``id`` (derived from the ID of the input, so a sink with this key has each output once),
-        ``number``, ``input_id``, ``key``, ``topic``, ``body`` (JSON, its names sorted), ``kind`` and ``reason``. The
-        kinds are:
+        ``number``, ``input_id``, ``key``, ``topic``, ``body`` (JSON; that of an output has sorted names), ``kind``
+        and ``reason``. The kinds are:
 
         - ``new``: an output of a message that was handled for the first time;
         - ``duplicate``: an output of a redelivered message, equal to the output of the first time;

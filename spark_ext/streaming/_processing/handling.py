@@ -60,14 +60,14 @@ class Runner:
         self._handler = handler
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, state: Any, message: Message) -> tuple[Any, Context]:
-        """Run the handler once on its own copies of a state and a message; return the new state and the context."""
+    def run(self, state: Any, message: Message) -> tuple[Any, list[Output], list[WrittenOutput]]:
+        """Run the handler once on its own copies of a state and a message; return the new state, and the outputs."""
         context = Context(message)
         after = self._handler(state, message, context)
         if hasattr(after, "__await__"):  # `inspect.isawaitable` takes several times as long
             self._loop = self._loop or asyncio.new_event_loop()
             after = self._loop.run_until_complete(after)
-        return after, context
+        return after, *context.end()
 
     def close(self) -> None:
         """Close the event loop."""
@@ -148,8 +148,8 @@ class Handling:
         """
         try:
             own = message.with_body(own_copy(dict(zip(self._settings.names, values, strict=True))))
-            after, context = self._runner.run(None if state is None else loads(state), own)
-            return Ran(dumps(after), context.end(), context.written, fingerprint(context.written))
+            after, outputs, written = self._runner.run(None if state is None else loads(state), own)
+            return Ran(dumps(after), outputs, written, fingerprint(written))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
