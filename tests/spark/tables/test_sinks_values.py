@@ -102,7 +102,7 @@ def echo(state, message, context):
 def exact(value, type):
     """Return a value of a body as `plain_rows` does: times as numbers, and text as bytes."""
     if isinstance(value, dict):
-        return {name: exact(part, type[name].dataType) for name, part in value.items()}
+        return {field.name: exact(value[field.name], field.dataType) for field in type}
     if isinstance(value, list) and type.typeName() == "map":
         return [(exact(key, type.keyType), exact(held, type.valueType)) for key, held in value]
     if isinstance(value, list):
