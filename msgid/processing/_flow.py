@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from msgid._message import Message
 from msgid._validate import quote
 from msgid.processing._json import dumps, loads
-from msgid.processing.context import FINGERPRINT_LENGTH, Output, body_fingerprint
+from msgid.processing.context import FINGERPRINT_LENGTH, Output, WrittenOutput, body_fingerprint
 from msgid.processing.errors import ChangedBody, ChangedOutputs, TooLate, TooManyFailures
 from msgid.processing.store import Append, Entry, Reading
 
@@ -117,6 +117,7 @@ class Ran(NamedTuple):
     state: Any
     raw: bytes
     outputs: list[Output]
+    written: list[WrittenOutput]
     fingerprint: bytes
 
 
@@ -134,7 +135,7 @@ class Earlier(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a message is, and the reason if it is not handled."""
+    """The kind of a message, and the reason if it is not handled."""
 
     kind: Kind
     error: BaseException | None = None
@@ -156,13 +157,13 @@ def decide_known(message: Message, earlier: Earlier | None, forgotten: int | Non
     return None if earlier.outputs is None else _DUPLICATE
 
 
-def decide(message: Message, earlier: Earlier | None, ran: Any) -> Decision:
+def decide(message: Message, earlier: Earlier | None, ran: Ran | BaseException) -> Decision:
     """Return what a message is after its handler has run on the state before it.
 
     Args:
         message: The message.
         earlier: How it was handled before.
-        ran: The run, a `Ran` or Spark's, or the error of the last attempt.
+        ran: The run, or the error of the last attempt.
     """
     if isinstance(ran, BaseException):
         return Decision("failed", ran)

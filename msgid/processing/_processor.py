@@ -232,7 +232,7 @@ class BaseProcessor(Flow):
         if not isinstance(raw, bytes | bytearray | memoryview):
             raise TypeError(f"dumps must return bytes, got {quote(raw)}")
         outputs, written = context.end()
-        return Ran(state, bytes(raw), outputs, fingerprint(written))
+        return Ran(state, bytes(raw), outputs, written, fingerprint(written))
 
 
 class Processor(BaseProcessor):

@@ -121,7 +121,7 @@ class Context:
         if topic is not None and not is_utf8(topic):
             error = ValueError if isinstance(topic, str) else TypeError
             raise error(f"topic must be text that UTF-8 can encode, or None, got {quote(topic)}")
-        known = self._id or self._own_id()
+        known = self._own_id()
         number = len(self._outputs)
         id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
         copied, encoded = plain(body)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
 from msgid._message import Message
-from msgid.processing._flow import Earlier, decide, decide_known, error_text
+from msgid.processing._flow import Earlier, Ran, decide, decide_known, error_text
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, fingerprint
 from spark_ext.streaming._processing.packing import NO_TIME
@@ -37,16 +37,6 @@ class Settings(NamedTuple):
     remember_ms: int
     attempts: int
     keep_outputs: bool
-
-
-class Ran(NamedTuple):
-    """The result of a run of the handler."""
-
-    raw: bytes
-    """The state after it."""
-    outputs: list[Output]
-    written: list[WrittenOutput]
-    fingerprint: bytes
 
 
 _ROW_BYTES: Final = 300
@@ -128,6 +118,7 @@ class Handling:
                 ran = self._once(before, message, values)
                 if isinstance(ran, Ran):
                     break
+            assert ran is not None  # there is at least one attempt
             decided = decide(message, earlier, ran)
         kind, error = decided
         if error is not None:
@@ -149,7 +140,7 @@ class Handling:
         try:
             own = message.with_body(own_copy(dict(zip(self._settings.names, values, strict=True))))
             after, outputs, written = self._runner.run(None if state is None else loads(state), own)
-            return Ran(dumps(after), outputs, written, fingerprint(written))
+            return Ran(after, dumps(after), outputs, written, fingerprint(written))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
