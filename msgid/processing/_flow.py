@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from msgid._message import Message
 from msgid._validate import quote
 from msgid.processing._json import dumps, loads
-from msgid.processing.context import FINGERPRINT_LENGTH, Output, WrittenOutput, body_fingerprint
+from msgid.processing.context import FINGERPRINT_LENGTH, Output, WrittenOutput, body_fingerprint, read_outputs
 from msgid.processing.errors import ChangedBody, ChangedOutputs, TooLate, TooManyFailures
 from msgid.processing.store import Append, Entry, Reading
 
@@ -116,7 +116,6 @@ class Ran(NamedTuple):
 
     state: Any
     raw: bytes
-    outputs: list[Output]
     written: list[WrittenOutput]
     fingerprint: bytes
 
@@ -171,7 +170,8 @@ def decide(message: Message, earlier: Earlier | None, ran: Ran | BaseException) 
         return _NEW
     if ran.fingerprint == earlier.fingerprint:
         return _DUPLICATE
-    return Decision("changed", ChangedOutputs(message, earlier.fingerprint, ran.fingerprint, ran.outputs))
+    outputs = read_outputs(message.id, ran.written)
+    return Decision("changed", ChangedOutputs(message, earlier.fingerprint, ran.fingerprint, outputs))
 
 
 def finished(what: str, result: R) -> R:
@@ -316,8 +316,8 @@ class Flow:
             if decided.error is not None:
                 return Outcome(decided.kind, error=decided.error)
             assert earlier is not None
-            raw, stored = _read_outputs(message.id, earlier.outputs)
-            return Outcome(decided.kind, self._loads(raw), stored)
+            raw, written = loads(earlier.outputs)
+            return Outcome(decided.kind, self._loads(raw), read_outputs(message.id, written))
         before = earlier.state if earlier is not None else None if chain is None else chain.state
         ran, attempts = yield from self._attempts(Run(before, message))
         kind, error = decide(message, earlier, ran)
@@ -327,7 +327,7 @@ class Flow:
             assert chain is not None
             self._add(message, chain, ran)
         state = self._loads(ran.raw) if self._keep_outputs else ran.state
-        return Outcome(kind, state, ran.outputs, None, attempts)
+        return Outcome(kind, state, read_outputs(message.id, ran.written), None, attempts)
 
     def _attempts(self, run: Run) -> Generator[Action, Any, tuple[Any, int]]:
         """Run the handler until it returns or its error is final; return the last result, and the number of runs."""
@@ -343,19 +343,10 @@ class Flow:
 
     def _add(self, message: Message, chain: _Chain, ran: Ran) -> None:
         """Add the entry of a new message to its chain."""
-        outputs = _write_outputs(ran) if self._keep_outputs else None
+        outputs = dumps([ran.raw, ran.written]) if self._keep_outputs else None
         version = chain.reading.version + len(chain.entries) + 1
         fingerprint = ran.fingerprint + body_fingerprint(message.body)
         chain.made[message.id] = Reading(version, chain.state, version, fingerprint, outputs)
         chain.entries.append(Entry(message.id, ran.raw, fingerprint, chain.stored_at, message.at, outputs))
         chain.state = ran.raw
-        chain.publishes |= bool(ran.outputs)
-
-
-def _write_outputs(ran: Ran) -> bytes:
-    return dumps([ran.raw, [[output.id, output.number, output.topic, output.body] for output in ran.outputs]])
-
-
-def _read_outputs(input_id: str, stored: bytes) -> tuple[bytes, list[Output]]:
-    raw, outputs = loads(stored)
-    return raw, [Output(id, number, input_id, body, topic) for id, number, topic, body in outputs]
+        chain.publishes |= bool(ran.written)

@@ -52,6 +52,7 @@ _CURES: Final = (
 _FIXED: Final = (type(None), timezone)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(r"\\(?:u(d[89a-f][0-9a-f]{2})|.)")
 _SCAN: Final = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$bytes": lambda text: base64.b64decode(text, validate=True),
@@ -128,7 +129,17 @@ def loads(raw: bytes) -> Any:
     >>> loads(dumps({1: (b"hi", None)}))
     {1: [b'hi', None]}
     """
-    text = raw.decode("utf-8", "surrogatepass")
+    return read(raw.decode("utf-8", "surrogatepass"))
+
+
+def read(text: str) -> Any:
+    """Decode the result of `canonical`.
+
+    >>> read(canonical({"sizes": (1, b"hi")}))
+    {'sizes': [1, b'hi']}
+    """
+    if "\\ud" in text:  # JSON would read the escapes of two halves in a row as one character
+        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], text)
     # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
     return _untagged(_read(text)) if '"$' in text else _read(text)
 
@@ -145,21 +156,6 @@ def canonical(value: Any) -> str:
 def _utf8(text: str) -> str:
     """Return a text of JSON in which lone surrogates, which UTF-8 cannot encode, are escaped."""
     return text if text.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def plain(value: Any) -> tuple[Any, str]:
-    """Return a deep copy of a value, in the form in which `loads` returns it, and its canonical JSON.
-
-    Raises:
-        TypeError, ValueError: if JSON cannot represent the value.
-
-    >>> plain({"sizes": (1, 2)})
-    ({'sizes': [1, 2]}, '{"sizes":[1,2]}')
-    """
-    if _needs_tags(value):
-        copied = _untagged(_tagged(value))
-        return copied, canonical(copied)
-    return own_copy(value), _utf8(_WRITE_ORDERED(value))
 
 
 def own_copy(value: Any) -> Any:

@@ -231,8 +231,8 @@ class BaseProcessor(Flow):
         raw: Any = self._dumps(state)
         if not isinstance(raw, bytes | bytearray | memoryview):
             raise TypeError(f"dumps must return bytes, got {quote(raw)}")
-        outputs, written = context.end()
-        return Ran(state, bytes(raw), outputs, written, fingerprint(written))
+        written = context.end()
+        return Ran(state, bytes(raw), written, fingerprint(written))
 
 
 class Processor(BaseProcessor):

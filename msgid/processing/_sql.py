@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-SCHEMA: Final = 5
+SCHEMA: Final = 6
 """The version of the tables."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",

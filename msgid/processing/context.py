@@ -15,7 +15,7 @@ from msgid._message import Known, Message, read_id
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import is_utf8, quote
 from msgid.ids.derived import derive_from_bytes, derived_text
-from msgid.processing._json import canonical, own_copy, plain
+from msgid.processing._json import canonical, own_copy, read
 from msgid.processing.errors import MissingTime
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Context:
     (MessageId('017F9387107361E8DA024CCDBE11E42A0C'), 2022, 855)
     """
 
-    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_outputs", "_random", "_written")
+    __slots__ = ("_has_ended", "_id", "_ids", "_message", "_random", "_written")
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -60,13 +60,12 @@ class Context:
         self._ids = 0
         self._random: random.Random | None = None
         self._has_ended = False
-        self._outputs: list[Output] = []
         self._written: list[WrittenOutput] = []
 
     @property
     def outputs(self) -> list[Output]:
         """Copies of the outputs published so far."""
-        return [output._replace(body=own_copy(output.body)) for output in self._outputs]
+        return read_outputs(self._message.id, self._written)
 
     def new_id(self) -> MessageId:
         """Return a new ID that is derived from the message's ID.
@@ -105,7 +104,8 @@ class Context:
         """Publish a message after the state is stored.
 
         Args:
-            body: Content, of types that JSON can represent or that `dumps` can encode. It is copied at once.
+            body: Content, of types that JSON can represent or that `dumps` can encode. It is encoded at once, with the
+                names of an object in sorted order; what is published is decoded from that.
             topic: Destination, which the publisher interprets.
 
         Returns:
@@ -122,17 +122,14 @@ class Context:
             error = ValueError if isinstance(topic, str) else TypeError
             raise error(f"topic must be text that UTF-8 can encode, or None, got {quote(topic)}")
         known = self._own_id()
-        number = len(self._outputs)
-        id = derived_text(known.raw, b"output %d" % number, known.seconds or 0)
-        copied, encoded = plain(body)
-        self._outputs.append(Output(id, number, known.text, copied, topic))
-        self._written.append((id, topic, encoded))
+        id = derived_text(known.raw, b"output %d" % len(self._written), known.seconds or 0)
+        self._written.append((id, topic, canonical(body)))
         return id
 
-    def end(self) -> tuple[list[Output], list[WrittenOutput]]:
-        """Return the outputs of a handler that has returned, and the same with their bodies as canonical JSON."""
+    def end(self) -> list[WrittenOutput]:
+        """Return the outputs of a handler that has returned."""
         self._has_ended = True
-        return self._outputs, self._written
+        return self._written
 
     def _own_id(self) -> Known:
         if self._id is None:
@@ -166,7 +163,12 @@ def run(handler: Handler, state: Any, message: Message) -> tuple[Any, list[Outpu
     """
     own = message.with_body(own_copy(message.body))
     context = Context(own)
-    return handler(own_copy(state), own, context), context.end()[0]
+    return handler(own_copy(state), own, context), read_outputs(own.id, context.end())
+
+
+def read_outputs(input_id: str, written: Sequence[WrittenOutput]) -> list[Output]:
+    """Return the outputs of a message; each call decodes their bodies."""
+    return [Output(id, number, input_id, read(body), topic) for number, (id, topic, body) in enumerate(written)]
 
 
 def fingerprint(outputs: Sequence[WrittenOutput]) -> bytes:

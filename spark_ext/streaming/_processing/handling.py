@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._known_tables import NEW
 from msgid._message import Message
-from msgid.processing._flow import Earlier, Ran, decide, decide_known, error_text
+from msgid.processing._flow import Ran, decide, decide_known, error_text
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, fingerprint
+from spark_ext.streaming._processing.history import packed
 from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from msgid.processing.context import AsyncHandler, Handler, Output, WrittenOutput
+    from msgid.processing.context import AsyncHandler, Handler, WrittenOutput
     from spark_ext.streaming._processing.history import Bucket
     from spark_ext.streaming._processing.packing import Arrival
 
@@ -50,14 +51,14 @@ class Runner:
         self._handler = handler
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, state: Any, message: Message) -> tuple[Any, list[Output], list[WrittenOutput]]:
+    def run(self, state: Any, message: Message) -> tuple[Any, list[WrittenOutput]]:
         """Run the handler once on its own copies of a state and a message; return the new state, and the outputs."""
         context = Context(message)
         after = self._handler(state, message, context)
         if hasattr(after, "__await__"):  # `inspect.isawaitable` takes several times as long
             self._loop = self._loop or asyncio.new_event_loop()
             after = self._loop.run_until_complete(after)
-        return after, *context.end()
+        return after, context.end()
 
     def close(self) -> None:
         """Close the event loop."""
@@ -95,7 +96,7 @@ class Handling:
 
     def _handle_some(self, messages: Sequence[Arrival]) -> int:
         """Handle messages until the new entries and the rows of the result fill a slice; return their number."""
-        hashes = self._bucket.read([(arrival.key, arrival.id) for arrival in messages])
+        hashes = self._bucket.read([arrival[:2] for arrival in messages])
         for place, hash in enumerate(hashes):
             self._handle_one(messages[place], hash)
             if self._bucket.size + self._size >= self._slice_bytes:
@@ -105,7 +106,7 @@ class Handling:
 
     def _handle_one(self, arrival: Arrival, hash: bytes) -> None:
         """Add the rows of a message to the result, and its entry to the state if it is new."""
-        key, time, id, values = arrival
+        key, id, time, values = arrival
         # The columns were checked at once.
         message = tuple.__new__(Message, (id, key, None, None if time == NO_TIME else time))
         state = self._bucket.state(key)
@@ -130,7 +131,7 @@ class Handling:
             self._publish(arrival, ran.written, kind)
             if kind == NEW:
                 outputs = ran.written if self._settings.keep_outputs else None
-                self._bucket.add(key, hash, Earlier(state, ran.fingerprint, outputs), ran.raw)
+                self._bucket.add(key, hash, packed(state, ran.fingerprint, outputs), ran.raw)
 
     def _once(self, state: bytes | None, message: Message, values: tuple[Any, ...]) -> Ran | BaseException:
         """Run the handler on its own copies of state and message; return its error if it fails.
@@ -139,8 +140,8 @@ class Handling:
         """
         try:
             own = message.with_body(own_copy(dict(zip(self._settings.names, values, strict=True))))
-            after, outputs, written = self._runner.run(None if state is None else loads(state), own)
-            return Ran(after, dumps(after), outputs, written, fingerprint(written))
+            after, written = self._runner.run(None if state is None else loads(state), own)
+            return Ran(after, dumps(after), written, fingerprint(written))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from msgid.processing.context import WrittenOutput
     from spark_ext.streaming._log import Values
 
 LOGS: Final = ("keys", "messages")
@@ -32,11 +33,11 @@ _HANDLED, _OUTPUTS = b"h", b"o"
 """The first byte of a payload: a fingerprint and the state before, which is empty for the first message; outputs."""
 
 
-def packed(handled: Earlier) -> bytes:
-    """Return the payload of an entry: the outputs, or else the fingerprint and the state before."""
-    if handled.outputs is not None:
-        return _OUTPUTS + json.dumps(handled.outputs).encode()
-    return _HANDLED + handled.fingerprint + (handled.state or b"")
+def packed(state: bytes | None, fingerprint: bytes, outputs: Sequence[WrittenOutput] | None) -> bytes:
+    """Return the payload of an entry: the outputs, or else their fingerprint and the state before."""
+    if outputs is not None:
+        return _OUTPUTS + json.dumps(outputs).encode()
+    return _HANDLED + fingerprint + (state or b"")
 
 
 def unpacked(payload: bytes) -> Earlier:
@@ -97,11 +98,11 @@ class Bucket:
         stored, payload = self._entries[hash]
         return (unpacked(payload), None) if payload and stored >= self._horizon_ms else (None, stored * 1000)
 
-    def add(self, key: str, hash: bytes, handled: Earlier, state: bytes) -> None:
+    def add(self, key: str, hash: bytes, payload: bytes, state: bytes) -> None:
         """Add the entry of a message that was handled just now, and set the state of its key."""
-        self._fresh[hash] = packed(handled)
+        self._fresh[hash] = payload
         self._states[key] = self._changed[key] = state
-        self.size += len(self._fresh[hash]) + len(state)
+        self.size += len(payload) + len(state)
 
     def store(self) -> None:
         """Write the new entries and states, and drop those that were read."""

@@ -39,7 +39,7 @@ def packed(ids, *, reasons=None, raw=None):
 def test_packed_row_with_a_reason_is_malformed_and_has_its_json():
     """The other rows keep their values; the malformed row is not among them."""
     rows, malformed = packed([V1[0], None, "a-1"], reasons=[None, "no id", None])
-    assert [message[2:] for message in rows] == [(V1[0], (0, b"raw")), ("a-1", (2, b"raw"))]
+    assert [(message.id, message.values) for message in rows] == [(V1[0], (0, b"raw")), ("a-1", (2, b"raw"))]
     ((id, text, reason),) = malformed
     assert (id, reason) == (None, "no id")
     assert json.loads(text) == {"id": None, "key": "k", "amount": 1, "raw": {"$bytes": "cmF3"}}

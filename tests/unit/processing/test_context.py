@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import msgid
 from msgid import MessageId
 from msgid.processing import Context, MemoryStore, Message, Processor
-from msgid.processing._json import canonical, dumps, loads, own_copy, plain
+from msgid.processing._json import canonical, dumps, loads, own_copy, read
 from msgid.processing.context import fingerprint, run
 from msgid.processing.errors import MissingTime
 
@@ -98,7 +98,7 @@ scalars = st.one_of(
     st.integers(),
     st.floats(allow_nan=False),
     st.text(st.characters()),
-    st.sampled_from(["$bytes", "$dict", "$map", "$", "\ud800"]),
+    st.sampled_from(["$bytes", "$dict", "$map", "$", "\ud800", "\ud83d\ude00", "\\ud83d"]),
     st.binary(max_size=20),
     st.decimals(allow_nan=False, allow_infinity=False),
     st.datetimes(timezones=st.sampled_from([None, timezone.utc, timezone(timedelta(hours=5, minutes=30))])).map(
@@ -123,8 +123,8 @@ values = st.recursive(
 def test_json_comes_back_as_it_was(value):
     """Every value that can be written is read as an equal value, bytes and decimals among them."""
     assert exact(loads(dumps(value))) == exact(value)
-    copied, json = plain(value)
-    assert [exact(copied), exact(own_copy(value)), json] == [exact(value), exact(value), canonical(value)]
+    assert exact(own_copy(value)) == exact(value)
+    assert unordered(read(canonical(value))) == unordered(value)
 
 
 @given(values, values)
@@ -162,8 +162,8 @@ def reversed_names(value):
 def test_binary_is_never_written_as_the_text_of_a_literal():
     """Bytes are base64 under the name $bytes, in values and in keys of a map."""
     assert dumps({"raw": b"hi"}) == b'{"raw":{"$bytes":"aGk="}}'
-    assert loads(dumps({b"hi": 1, 2: None})) == {b"hi": 1, 2: None}
-    assert loads(dumps({(1, (b"hi",)): 1, (): 2})) == {(1, (b"hi",)): 1, (): 2} == plain({(1, (b"hi",)): 1, (): 2})[0]
+    for value in ({b"hi": 1, 2: None}, {(1, (b"hi",)): 1, (): 2}):
+        assert loads(dumps(value)) == value == read(canonical(value))
     assert math.isnan(loads(dumps(float("nan"))))
     assert dumps([date(2024, 1, 2), time(3, 4), Decimal("1.50")]) == (
         b'[{"$date":"2024-01-02"},{"$time":"03:04:00"},{"$decimal":"1.50"}]'
@@ -177,12 +177,12 @@ def test_values_of_other_types_keep_type_and_value():
     twice = datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
     assert loads(dumps(twice)).utcoffset() == timedelta(hours=1)
     at_noon = time(12, tzinfo=timezone(timedelta(hours=2)))
-    assert loads(dumps(at_noon)) == at_noon == plain(at_noon)[0]
+    assert loads(dumps(at_noon)) == at_noon == read(canonical(at_noon))
     read_by_older_arrow = datetime(2024, 1, 1, tzinfo=PytzUtc())
-    assert loads(dumps(read_by_older_arrow)) == read_by_older_arrow == plain(read_by_older_arrow)[0]
+    assert loads(dumps(read_by_older_arrow)) == read_by_older_arrow == read(canonical(read_by_older_arrow))
     ids = {MessageId(V1): [uuid.UUID(int=7)]}
-    assert exact(loads(dumps(ids))) == exact(ids) == exact(plain(ids)[0])
-    assert exact(plain([bytearray(b"x"), Counter("aa"), Text("a")])[0]) == exact([b"x", {"a": 2}, "a"])
+    assert exact(loads(dumps(ids))) == exact(ids) == exact(read(canonical(ids)))
+    assert exact(read(canonical([bytearray(b"x"), Counter("aa"), Text("a")]))) == exact([b"x", {"a": 2}, "a"])
 
 
 @dataclass
@@ -268,7 +268,7 @@ def written(*outputs, id="a message"):
     context = Context(Message(id, "key", None))
     for body, topic in outputs:
         context.publish(body, topic)
-    return context.end()[1]
+    return context.end()
 
 
 def test_an_output_after_the_handler_has_returned_is_an_error():

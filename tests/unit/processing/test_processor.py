@@ -239,7 +239,7 @@ def test_redelivered_message_whose_outputs_changed_is_an_error(new_store, publis
     other = Processor(store, of_version(2), published.extend, name="h", dead_letter=letters.append)
     assert other.handle(message("a")).kind == letters[0].kind == "changed"
     assert "context.new_id()" in str(letters[0].error)
-    assert f"the first is now {published[0].id} with {{'version': 2, 'before': None}}" in str(letters[0].error)
+    assert f"the first is now {published[0].id} with {{'before': None, 'version': 2}}" in str(letters[0].error)
     assert len(published) == len(store.history("key")) == 1
     assert changed.handle(message("b")).outputs[0].body == {"version": 2, "before": 1}
 

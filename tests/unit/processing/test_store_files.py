@@ -23,10 +23,10 @@ from msgid.testing import SUM, add, entry, read
 def test_store_of_a_later_version_is_refused(tmp_path):
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
-    connection.execute("UPDATE msgid_store SET schema = 6")
+    connection.execute("UPDATE msgid_store SET schema = 7")
     connection.commit()
     connection.close()
-    with pytest.raises(InvalidStore, match="its tables are of version 6, and this is version 5"):
+    with pytest.raises(InvalidStore, match="its tables are of version 7, and this is version 6"):
         SqliteStore(tmp_path / "states.db")
 
 
