@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,8 +41,7 @@ class Operator(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         self._state = BucketState(handle, *LOGS)
-        if not gc.get_freeze_count():  # the modules of a worker: each collection while messages are handled takes long
-            gc.freeze()
+        _freeze_modules()
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         if key[0] == CHECK_BUCKET:
@@ -63,6 +63,15 @@ class Operator(StatefulProcessor):
 
     def close(self) -> None:
         self._runner.close()
+
+
+@functools.cache
+def _freeze_modules() -> None:
+    """Leave the modules of a worker out of all collections, which would visit them while messages are handled.
+
+    It is done once per process. `gc.get_freeze_count` would tell, but it visits each object that is frozen.
+    """
+    gc.freeze()
 
 
 def _frame(rows: list[OutputRow]) -> pd.DataFrame:
