@@ -73,8 +73,10 @@ def derive_id(
             parent or a UUID does not have seconds; the ID is then dated 2021-01-01.
 
     Returns:
-        A `MessageId` of the origin ``derived``. Its node, pid and sequence hold 92 bits of the SHA-256 of the parent's
-        bytes, a zero byte and the name. The bytes of a UUID are its 16 bytes.
+        A `MessageId` of the origin ``derived``. Its node, pid and sequence hold the first 92 bits of the SHA-256 of the
+        parent's bytes, a zero byte and the name in UTF-8. With ``h`` for the hash in hex, the ID is ``01``, ``h[0]``,
+        ``F``, ``h[1:15]``, eight digits of the seconds since 2021, and ``h[15:23]``. A version-1 parent has 17 bytes, a
+        version-0 one its bytes without the version, a UUID 16.
 
     Raises:
         InvalidMessageId: if the parent is not an ID or a UUID.

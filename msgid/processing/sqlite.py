@@ -162,7 +162,7 @@ class SqliteStore(SqlStore):
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = None
         if "msgid_store" in tables:
-            found = connection.execute("SELECT schema FROM msgid_store").fetchone()[0]
+            found = connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)
         self._check_schema(self._path, found)
         if found is None:
             for statement in CREATE:

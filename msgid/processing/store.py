@@ -100,7 +100,7 @@ class Version(NamedTuple):
     at: int | None
     """The time of the message, in microseconds since 1970."""
     state: bytes | None
-    """The state; None if it was deleted, which happens only if clocks disagree."""
+    """The state; None if it was deleted with the entry of the next version, which did not have to be kept."""
     stored_at: int | None = None
     """The time when the version was stored, in microseconds since 1970; None if the message was deleted."""
     handler: str = ""

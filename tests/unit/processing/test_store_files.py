@@ -23,11 +23,11 @@ from msgid.testing import SUM, add, entry, read
 def test_store_of_a_later_version_is_refused(tmp_path):
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
-    connection.execute("UPDATE msgid_store SET schema = 7")
-    connection.commit()
-    connection.close()
-    with pytest.raises(InvalidStore, match="its tables are of version 7, and this is version 6"):
-        SqliteStore(tmp_path / "states.db")
+    for change, version in ("UPDATE msgid_store SET schema = 7", 7), ("DELETE FROM msgid_store", None):
+        with connection:
+            connection.execute(change)
+        with pytest.raises(InvalidStore, match=f"its tables are of version {version}, and this is version 6"):
+            SqliteStore(tmp_path / "states.db")
 
 
 def test_file_that_is_not_a_database_is_refused(tmp_path):
