@@ -186,7 +186,8 @@ def rows_too_late(query: StreamingQuery | StreamingQueryProgress) -> int:
     Returns
     -------
     int
-        Number of rows that were left out.
+        Number of rows that were left out, of a query in its last ``spark.sql.streaming.numRecentProgressUpdates``
+        micro-batches, by default 100. A listener counts all.
 
     Examples
     --------
