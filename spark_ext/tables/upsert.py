@@ -157,9 +157,9 @@ def upsert_postgres(
     lower value changes nothing, so batches may come in any order. An equal value or NULL with other content is a
     conflict.
 
-    A missing table is created, with the key as its primary key; arrays of plain values become arrays,
-    other nested columns ``jsonb``. An existing table
-    must have these columns, and a unique index on the key that is not deferrable; the key must be NOT NULL. Its types
+    A missing table is created, with the key as its primary key; arrays of text, numbers, booleans and dates become
+    arrays, other nested columns ``jsonb``. An existing table must have these columns, and a unique index on the key
+    that is not deferrable; the key must be NOT NULL. Its types
     may differ if they hold each value: ``varchar``, ``uuid``, ``json`` and ``jsonb`` for text, integers and ``numeric``
     for integers, ``numeric`` without a scale for decimals, and arrays of such types for arrays. PostgreSQL converts the
     values, refuses those that do not fit, and compares them as its own. A trigger must not change or drop the rows of
