@@ -49,6 +49,7 @@ def audit_in(way):
     return lambda df, **options: audit_of(df, options, SIZES[way])
 
 
+@pytest.mark.details
 def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
     """The IDs are in the properties; redelivered messages have the log of their retry topic; odd properties, too."""
     recorded = redelivered(("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "properties", "body"))
@@ -83,6 +84,7 @@ def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
         same(way(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
 def test_generators_whose_node_declares_another_origin_are_those_of_python(spark, tmp_path, way):
     """Random nodes of other programs, beside derived IDs with and without their parent, and positions in logs."""
@@ -103,10 +105,8 @@ def test_generators_whose_node_declares_another_origin_are_those_of_python(spark
 
 def hostile():
     """IDs of all kinds, malformed values, positions, derived IDs and their parents."""
-    broker, client = (
-        "7F0000010000238F000000000001E240",
-        str(msgid.ClientUniqueId("127.0.0.1", 1, 2, 20 * 86_400_000, 3)),
-    )
+    broker = "7F0000010000238F000000000001E240"
+    client = str(msgid.ClientUniqueId("127.0.0.1", 1, 2, 20 * 86_400_000, 3))
     ambiguous = "7F0000010000238F" + "00000100" + "00000000"
     positions = [str(msgid.position_id("orders", offset, AT)) for offset in (5, 6, 9, 9, 2**40)]
     child = str(msgid.derive_id(V1, "bill"))
