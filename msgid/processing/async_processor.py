@@ -22,7 +22,8 @@ class AsyncProcessor(BaseProcessor):
 
     The handler, the publisher and the dead-letter output can each be a coroutine function or a plain function. The
     store runs in threads, so it does not block the event loop. Any number of messages can be handled concurrently. If
-    two tasks work on one key, the first one to store its state wins, and the other runs its handler again.
+    two tasks work on one key, the first one to store its state wins, and the other runs its handler again: 200 tasks of
+    one key run it up to 20,100 times, and one call of `handle_many` 200 times.
 
     A cancelled task has the effect of a crash: the message must be delivered again. So has any `asyncio.CancelledError`
     in the handler.

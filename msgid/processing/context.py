@@ -105,11 +105,12 @@ class Context:
 
         Args:
             body: Content, of types that JSON can represent or that `dumps` can encode. It is encoded at once, with the
-                names of an object in sorted order; what is published is decoded from that.
+                names of an object in sorted order, and outputs are decoded from that.
             topic: Destination, which the publisher interprets.
 
         Returns:
-            The ID of the new message: ``derive_id(message.id, "output 0")`` for the first one.
+            The ID of the new message: ``derive_id(message.id, "output 0")`` for the first one. If the message's ID is
+            other text, it is derived in the same way from the bytes of the text in UTF-8.
 
         Raises:
             TypeError: if JSON cannot represent the body, or if the topic is not text.
