@@ -17,7 +17,7 @@ Start with `position_id`, `derive_id`, `try_parse_id`, `is_valid_id`, `deduplica
 - Read messages: `messages` makes one table of messages of any format, and `check_schema` checks their payloads.
   `id_from_iggy_id` reads the ID of an Iggy message. `register_message_format` adds a `MessageFormat` of your own.
 - Duplicate messages: `deduplicate`, `rows_too_late`, and `process` for handlers with state.
-- Sinks: `write_once` and `read_table` for tables of Parquet or Delta, `upsert_postgres` for PostgreSQL.
+- Sinks: `write_once` and `read_table` for tables of Parquet, Delta or Iceberg, `upsert_postgres` for PostgreSQL.
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`.
 - Find lost, duplicated and late messages: `audit` in a table, `compare` between a queue or
