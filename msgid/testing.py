@@ -9,6 +9,9 @@ Subclass `StoreTests` in a module of your tests, with a fixture that opens your 
 
 A store that passes handles each message once: under replay, with several writers, and if workers are killed between two
 steps.
+
+With `pytest.register_assert_rewrite("msgid.testing")` in your conftest.py, pytest shows the values of an assert that
+fails.
 """
 
 from __future__ import annotations
@@ -224,14 +227,14 @@ class StoreTests:
             run_schedule(draw.randrange, stores, deliveries, draw.randrange(4), name=f"schedule {seed}")
 
     def test_threads_lose_nothing(self, open_store: Callable[[], Store]) -> None:
-        """Threads append to the same keys, with one store for all and with a store for each."""
+        """Threads count in the same keys, with one store for all and with a store for each: each append is atomic."""
         shared, errors = open_store(), []
 
         def work(worker: int) -> None:
             try:
                 store = shared if worker % 2 else open_store()
                 for number in range(10):
-                    while not add(store, f"{worker}-{number}", b"%d-%d" % (worker, number), key=f"key {number % 3}"):
+                    while not add(store, f"{worker}-{number}", _counted, key=f"key {number % 3}"):
                         pass
             except BaseException as error:
                 errors.append(error)
@@ -243,10 +246,11 @@ class StoreTests:
             thread.join(120)
         assert not errors
         histories = [shared.history(f"key {number}") for number in range(3)]
-        assert sum(map(len, histories)) == 40  # noqa: PLR2004
+        ids = [f"{worker}-{number}" for worker in range(4) for number in range(10)]
+        assert sorted(version.id or "" for history in histories for version in history) == sorted(ids)
         for history in histories:
-            assert [(version.state or b"").decode() for version in history] == [version.id for version in history]
             assert [version.version for version in history] == list(range(1, len(history) + 1))
+            assert all(version.state == b"%d" % version.version for version in history)
 
 
 def run_schedule(
@@ -333,20 +337,24 @@ def entry(id: str, state: bytes, stored_at: int = 0, **other: Any) -> Entry:
     return Entry(id, state, SUM, stored_at, **other)
 
 
+def _counted(before: bytes | None) -> bytes:
+    return b"%d" % (int(before or 0) + 1)
+
+
 def add(
     store: Store,
     id: str,
-    state: bytes,
+    state: bytes | Callable[[bytes | None], bytes],
     *,
     key: str = "key",
     handler: str = "h",
     stored_at: int = 0,
     at: int | None = None,
 ) -> bool:
-    """Append one entry after the newest state; return whether it was stored."""
-    (found,) = store.read(handler, [(key, id)])
-    append = Append(key, found.version, found.state, [entry(id, state, stored_at, at=at)])
-    return store.append(handler, [append])[0]
+    """Append one entry, whose state may be made from the one before it; return whether it was stored."""
+    found = read(store, id, key, handler)
+    made = state(found.state) if callable(state) else state
+    return store.append(handler, [Append(key, found.version, found.state, [entry(id, made, stored_at, at=at)])])[0]
 
 
 def read(store: Store, id: str, key: str = "key", handler: str = "h") -> Reading:
