@@ -125,13 +125,7 @@ def outputs_of(kafka, topic, least):
 
 
 # What is published when a worker ends after a step: by itself, and after the next worker; and what that one handles.
-STEPS = {
-    "poll": (0, 3, 3),
-    "handled": (0, 3, 3),
-    "stored": (0, 3, 3),
-    "published": (1, 4, 3),
-    "committed": (1, 3, 2),
-}
+STEPS = {"poll": (0, 3, 3), "handled": (0, 3, 3), "stored": (0, 3, 3), "published": (1, 4, 3), "committed": (1, 3, 2)}
 
 
 @pytest.mark.parametrize("step", STEPS)

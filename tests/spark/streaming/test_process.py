@@ -126,12 +126,7 @@ def test_process_of_a_malformed_row_is_kept_with_its_reason(spark, rocksdb, tmp_
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert [json.loads(row.body) for row in rows if row.kind == "new"] == [["kind", "position"]]
     malformed = [row for row in rows if row.kind == "malformed"]
-    assert {row.reason for row in malformed} == {
-        "no id",
-        "no key",
-        "the line does not fit the format",
-        "checksum",
-    }
+    assert {row.reason for row in malformed} == {"no id", "no key", "the line does not fit the format", "checksum"}
     assert len(malformed) == len(rows) - 1 == 5
     whole = {row.reason: json.loads(row.body) for row in malformed}
     assert whole["no key"] == {**good, "player": None, "_corrupt_record": None, "why": None}

@@ -35,10 +35,7 @@ def test_identity_of_ids_is_compared_by_value():
     report = audit.audit_ids([V1, V1.lower(), broker, f"00{broker}", broker.lower(), "other", "other", "Other"])
     assert found(report)["duplicate_ids", "table"] == (4, f"00{broker}")
     raw = pa.array([bytes.fromhex(V1), bytes.fromhex(V1), None], pa.binary())
-    assert found(audit.audit_ids(raw)) == {
-        ("duplicate_ids", "table"): (1, V1),
-        ("missing_ids", "table"): (1, None),
-    }
+    assert found(audit.audit_ids(raw)) == {("duplicate_ids", "table"): (1, V1), ("missing_ids", "table"): (1, None)}
 
 
 def test_malformed_values_are_counted_by_reason():

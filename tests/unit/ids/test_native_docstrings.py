@@ -38,12 +38,7 @@ SIGNATURES = {
 def reference():
     """Return the docstrings of the reference, by the names of the compiled objects."""
     with backends.backend("python") as msgid:
-        homes = [
-            msgid.ids._base,
-            msgid.ids._pure_minter,
-            msgid.ids.parsing,
-            msgid.ids._batch_bytes,
-        ]
+        homes = [msgid.ids._base, msgid.ids._pure_minter, msgid.ids.parsing, msgid.ids._batch_bytes]
         return {name: inspect.getdoc(found(homes, name)) for name in NAMES}
 
 

@@ -42,6 +42,25 @@ def test_forgotten_message_is_too_late_for_the_stated_time_and_then_new(new_stor
     assert "is too late: it was handled at 2024-01-01T00:00:00+00:00, and that is forgotten" in letters[0].error
 
 
+def test_entry_stays_until_its_outputs_are_published_whatever_is_handled_meanwhile(new_store):
+    """A batch that is handled while another one is published has a writer of its own."""
+    clock, nested = Clock(), []
+
+    def publish(outputs):
+        clock.day += 1
+        if not nested:
+            nested.append("b")
+            processor.handle(message("b", key="other"))
+            raise OSError("the broker is down")
+
+    processor = Processor(new_store(), careless, publish, clock=clock)
+    with pytest.raises(OSError, match="down"):
+        processor.handle(message("a"))
+    clock.day = 50
+    processor.forget(older_than=timedelta(days=10))
+    assert processor.handle(message("a")).kind == "duplicate"
+
+
 def test_forget_takes_a_moment_or_an_age():
     processor = Processor(MemoryStore(), append, print)
     assert processor.forget(datetime.now(timezone.utc)) == processor.forget(0) == processor.forget(older_than=DAY) == 0
