@@ -13,14 +13,13 @@ from msgid._message import Message
 from msgid.processing._flow import Ran, decide, decide_known, error_text
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, fingerprint
-from spark_ext.streaming._processing.history import packed
+from spark_ext.streaming._processing.history import Bucket, packed
 from spark_ext.streaming._processing.packing import NO_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from msgid.processing.context import AsyncHandler, Handler, WrittenOutput
-    from spark_ext.streaming._processing.history import Bucket
     from spark_ext.streaming._processing.packing import Arrival
 
 MALFORMED: Final = "malformed"
