@@ -124,12 +124,12 @@ def text(value: Any) -> str:
 
 
 def loads(raw: bytes) -> Any:
-    """Decode the result of `dumps`.
+    r"""Decode the result of `dumps`.
 
-    >>> loads(dumps({1: (b"hi", None)}))
-    {1: [b'hi', None]}
+    >>> loads(dumps({1: (b"hi", None)})), loads(rb'"\ud83d\ude00"') == "\U0001f600"
+    ({1: [b'hi', None]}, True)
     """
-    return read(raw.decode("utf-8", "surrogatepass"))
+    return _decoded(raw.decode("utf-8", "surrogatepass"))
 
 
 def read(text: str) -> Any:
@@ -140,8 +140,7 @@ def read(text: str) -> Any:
     """
     if "\\ud" in text:  # JSON would read the escapes of two halves in a row as one character
         text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], text)
-    # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
-    return _untagged(_read(text)) if '"$' in text else _read(text)
+    return _decoded(text)
 
 
 def canonical(value: Any) -> str:
@@ -177,13 +176,16 @@ def _as_key(value: Any) -> Any:
     return tuple(map(_as_key, value)) if type(value) is list else value
 
 
-def _read(text: str) -> Any:
-    """Decode JSON as `json.loads` does; this is faster for a text without surrounding spaces."""
+def _decoded(text: str) -> Any:
+    """Decode JSON as `json.loads` does, and its forms; this is faster for a text without surrounding spaces."""
     try:
         value, end = _SCAN(text, 0)
     except StopIteration:
         end = -1
-    return value if end == len(text) else json.loads(text)
+    if end != len(text):
+        value = json.loads(text)
+    # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
+    return _untagged(value) if '"$' in text else value
 
 
 def _needs_tags(value: Any) -> bool:
