@@ -159,11 +159,10 @@ def upsert_postgres(
 
     A missing table is created, with the key as its primary key; arrays of text, numbers, booleans and dates become
     arrays, other nested columns ``jsonb``. An existing table must have these columns, and a unique index on the key
-    that is not deferrable; the key must be NOT NULL. Its types
-    may differ if they hold each value: ``varchar``, ``uuid``, ``json`` and ``jsonb`` for text, integers and ``numeric``
-    for integers, ``numeric`` without a scale for decimals, and arrays of such types for arrays. PostgreSQL converts the
-    values, refuses those that do not fit, and compares them as its own. A trigger must not change or drop the rows of
-    an insert.
+    that is not deferrable; the key must be NOT NULL. Its types may differ if they hold each value: ``varchar``,
+    ``uuid``, ``json`` and ``jsonb`` for text, integers and ``numeric`` for integers, ``numeric`` without a scale for
+    decimals, and arrays of such types for arrays. PostgreSQL converts the values, refuses those that do not fit, and
+    compares them as its own. A trigger must not change or drop the rows of an insert.
 
     IDs are compared by value, never by spelling. The IDs of a key are therefore stored in their canonical form: an ID
     of version 0 or 1 as `translate_v0` and upper case write it, a UUID with dashes in lower case, any other value as it

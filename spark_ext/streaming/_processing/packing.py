@@ -138,7 +138,7 @@ def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
         column.to_pylist() for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
     )
     values = zip(*body, strict=True) if body else itertools.repeat((), len(key))
-    messages = list(map(Arrival._make, zip(key, id, time, values, strict=False)))
+    messages = list(map(Arrival._make, zip(key, id, time, values, strict=True)))
     for start, end in itertools.pairwise([0, *_ends(table).tolist()]):
         if end - start > 1:
             messages[start:end] = sorted(messages[start:end], key=lambda arrival: arrival.body(names))
