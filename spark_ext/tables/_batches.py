@@ -231,18 +231,23 @@ def write_files(
     return [*zip(found, counts, strict=True)]
 
 
+def entries(files: pafs.FileSystem, folder: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
+    """Return the files and folders in a folder; none if it is missing."""
+    import pyarrow.fs as pafs
+
+    return list(files.get_file_info(pafs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
+
+
 def data_files(files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
     """Return the files in a folder, at any depth, that Spark's readers do not skip."""
-    import pyarrow.fs as pafs
 
     def is_hidden(name: str) -> bool:
         return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
-    found = files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
     return [
         info
-        for info in found
-        if info.type == pafs.FileType.File and not any(map(is_hidden, info.path[len(folder) :].split("/")[1:]))
+        for info in entries(files, folder, recursive=True)
+        if info.is_file and not any(map(is_hidden, info.path[len(folder) :].split("/")[1:]))
     ]
 
 

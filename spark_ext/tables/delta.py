@@ -32,6 +32,7 @@ from spark_ext.tables._batches import (
     check_columns,
     check_fits,
     check_partitions,
+    entries,
     evolved,
     plain,
     united,
@@ -287,10 +288,8 @@ class _Table:
 
     def _check_free(self) -> None:
         """Check that the folder of a new table does not hold another table."""
-        import pyarrow.fs as pafs
-
         files, base = filesystem(self._path)
-        for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
+        for info in entries(files, base):
             if not info.base_name.startswith(("_delta_log", "_temporary", ".", f"{WRITE}=")):
                 raise TableConflict(
                     f"cannot create a Delta table at {self._path}: the folder holds {info.base_name}, which is not "

@@ -19,13 +19,14 @@ from spark_ext.tables._batches import (
     check_columns,
     check_fits,
     check_partitions,
+    entries,
     evolved,
     plain,
     united,
     widened,
     write_files,
 )
-from spark_ext.tables._writers import TableConflict, check_query
+from spark_ext.tables._writers import TableConflict, check_batch, check_query
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class _Parquet(TableFormat):
         is_claimed = _check(files, base, path, writer, partition_by, df)
         inner = f"writer={writer.name}/batch={batch_id}"
         if _is_complete(files, f"{base}/{inner}"):
+            check_batch(writer, path, batch_id, _last_batch(files, f"{base}/writer={writer.name}"))
             return False
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
@@ -108,8 +110,9 @@ class _Parquet(TableFormat):
         check_columns(df.schema)
         check_partitions(df, partition_by)
         files, base = filesystem(path)
-        if mode == "error" and _is_interrupted(files, base):
-            mode = "overwrite"
+        left = {info.base_name for info in entries(files, base)}
+        if mode == "error" and _is_folder(files, base) and left <= {_TEMPORARY}:
+            mode = "overwrite"  # Spark's process ended before its write was complete
         write_files(df, path, "", partition_by, mode)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(plain(df.schema).jsonValue()).encode())
@@ -176,17 +179,14 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
 
 def _recorded(path: str) -> T.StructType | None:
     """Return the columns that a batch run or the writers of a table have recorded."""
-    import pyarrow.fs as pafs
-
     try:
         files, base = filesystem(path)
         rows = _read_json(files, f"{base}/{_COLUMNS}")
         if rows is not None:
             return T.StructType.fromJson(rows)
-        found = files.get_file_info(pafs.FileSelector(base, allow_not_found=True))
-        names = sorted(info.base_name for info in found if info.base_name.startswith("writer="))
+        names = sorted(info.base_name for info in entries(files, base) if info.base_name.startswith("writer="))
         claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") for name in names]
-        evolved = files.get_file_info(pafs.FileSelector(f"{base}/{_EVOLVED}", allow_not_found=True))
+        evolved = entries(files, f"{base}/{_EVOLVED}")
         later = [_read_json(files, info.path) for info in evolved if info.path.endswith(".json")]
     except (PathError, OSError):  # a pattern, or a store that only Spark can reach
         return None
@@ -204,10 +204,8 @@ def _check_own(path: str) -> None:
 
 def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) -> None:
     """Check that a folder is empty, or holds only writers that allow this one."""
-    import pyarrow.fs as pafs
-
     _check_own(path)
-    for info in files.get_file_info(pafs.FileSelector(base, allow_not_found=True)):
+    for info in entries(files, base):
         name = info.base_name
         if name.startswith("writer="):
             if not writer.chosen and name[7:] != writer.query:
@@ -223,14 +221,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
             )
 
 
-def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
-    """Return whether a folder has nothing but what Spark leaves if its process ends before a write is complete."""
-    import pyarrow.fs as pafs
-
-    found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
-    return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in found)
-
-
 def _mark(files: pafs.FileSystem, folder: str) -> None:
     """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
     with files.open_output_stream(f"{folder}/{_MARK}"):
@@ -239,6 +229,12 @@ def _mark(files: pafs.FileSystem, folder: str) -> None:
 
 def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
     return bool(files.get_file_info(f"{folder}/{_MARK}").is_file)
+
+
+def _last_batch(files: pafs.FileSystem, folder: str) -> int:
+    """Return the greatest number of a batch in a writer's folder."""
+    names = [info.base_name for info in entries(files, folder)]
+    return max(int(name[6:]) for name in names if name.startswith("batch=") and name[6:].isdigit())
 
 
 def _is_folder(files: pafs.FileSystem, path: str) -> bool:

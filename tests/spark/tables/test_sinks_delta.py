@@ -36,17 +36,6 @@ def both(spark, path):
     return read
 
 
-def test_write_once_delta_batch_below_the_last_one_is_refused(spark, tmp_path):
-    """Spark replays its last batch alone, so the checkpoint is an old copy, or another query has the name."""
-    assert [write(spark.range(n, n + 1), n, tmp_path) for n in (0, 2, 3, 3)] == [True, True, True, False]
-    for number in (0, 1, 2):
-        with pytest.raises(TableConflict, match=rf"cannot write batch {number} of 'a' .*: its batch 3 is in the table"):
-            write(spark.range(9), number, tmp_path)
-    assert write(spark.range(4, 5), 0, tmp_path, app_id="b")
-    assert sorted(row["id"] for row in both(spark, tmp_path)) == [0, 2, 3, 4]
-    assert DeltaTable(tmp_path).transaction_version("a") == 3
-
-
 def test_write_once_delta_batch_of_another_query_does_not_count_as_written(spark, tmp_path):
     """Two queries have one name and one number: the rows of the second one would be lost in silence."""
 

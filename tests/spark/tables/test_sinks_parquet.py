@@ -57,6 +57,18 @@ def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
     assert numbers(spark.read.parquet(path)) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("format", BOTH)
+def test_write_once_batch_below_the_last_one_is_refused(spark, tmp_path, format):
+    """Spark replays its last batch alone, so the checkpoint is an old copy, or another query has the name."""
+    path, one = str(tmp_path / "table"), {"format": format, "app_id": "a"}
+    assert [ids.write_once(spark.range(n, n + 1), n, path, **one) for n in (8, 9, 10, 10)] == [*[True] * 3, False]
+    for number in (8, 9):
+        with pytest.raises(TableConflict, match=f"cannot write batch {number} of 'a' .*: its batch 10 is in the table"):
+            ids.write_once(spark.range(9), number, path, **one)
+    assert ids.write_once(spark.range(7, 8), 8, path, format=format, app_id="b")
+    assert numbers(ids.read_table(spark, path)) == [7, 8, 9, 10]
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
