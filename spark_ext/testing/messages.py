@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pytest
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from spark_ext.formats.message_formats import MessageFormat
 
+_PLACE: Final = dict.fromkeys(("source", "topic", "partition", "offset", "timestamp", "payload"))
+
 
 class MessageFormatTests:
     """Tests of one message format. Set the attributes in a subclass whose name starts with ``Test``.
@@ -31,9 +33,10 @@ class MessageFormatTests:
     schema: str
     """The columns of the rows, as Spark names their types."""
     good: Sequence[tuple[tuple[Any, ...], Sequence[dict[str, Any]]]]
-    """Rows, and the messages of each: some columns of the message table by name, computed in Python without Spark.
+    """Rows, and the messages of each: columns of the message table by name, computed in Python without Spark.
 
-    Times are microseconds since 1970.
+    ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` and ``payload`` are NULL where a message here lacks
+    them. Other columns that it lacks are not compared. Times are microseconds since 1970.
     """
     malformed: Sequence[tuple[tuple[Any, ...], bytes]]
     """Rows that are not messages, and their bytes in the column ``original``."""
@@ -50,7 +53,7 @@ class MessageFormatTests:
 
     def test_each_message_of_a_row_has_the_values_of_python(self, spark: SparkSession) -> None:
         """ID, place, time, payload and all other values that are given are equal; the message is available."""
-        expected = [{"state": "available", **message} for _, several in self.good for message in several]
+        expected = [{**_PLACE, "state": "available", **message} for _, several in self.good for message in several]
         assert expected, "give good rows"
         names = sorted({name for message in expected for name in message})
         rows = self._table(spark, [row for row, _ in self.good]).collect()

@@ -95,5 +95,14 @@ def run_text(code, page, names, runner=None):
     assert runner.run(example).failed == 0, f"an example of {page} gives another result"
 
 
+def class_of(page, name, **names):
+    """Return a class that a page defines."""
+    code = "".join(block.example for block in blocks(PAGES / page))
+    found = doctest.DocTestParser().get_examples(code)
+    (source,) = (example.source for example in found if example.source.startswith(f"class {name}("))
+    exec(source, names)
+    return names[name]
+
+
 def _shell_call(match):
     return f">>> shell({match[1]!r})"

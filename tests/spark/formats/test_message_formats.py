@@ -4,6 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from helpers import markdown
 from helpers.versions import since
 from pyspark.sql import functions as F
 
@@ -18,32 +19,7 @@ from spark_ext.testing import MessageFormatTests
 pytestmark = pytest.mark.spark
 
 
-class Pulsar(ids.MessageFormat):
-    """Apache Pulsar's rows: a message ID is ``ledger:entry:partition:batch``; a ledger is a log of entries."""
-
-    name = "pulsar"
-    columns = ("topic", "message_id", "published", "payload")
-    time = "published"
-    options = (ids.FormatOption("cluster", "pulsar", "Pulsar: the name of the cluster, part of each ID."),)
-
-    def rows(self, df, options):
-        parts = F.split("message_id", ":")
-        ledger, entry, partition, batch = (F.try_element_at(parts, F.lit(n)).try_cast("bigint") for n in range(1, 5))
-        log = F.concat_ws("/", "topic", partition.cast("string"), ledger.cast("string"))
-        source = F.concat(F.lit(f"pulsar:{options.cluster}/"), log)
-        offset = F.shiftleft(entry, 16) + F.greatest(batch, F.lit(0))
-        malformed = F.when(offset.isNull(), F.lit("no message ID"))
-        good = F.when(malformed.isNull(), offset)
-        return {
-            "id": ids.position_id(source, good, "published"),
-            "source": source,
-            "topic": F.col("topic"),
-            "partition": partition.cast("int"),
-            "offset": offset,
-            "timestamp": F.col("published"),
-            "payload": F.col("payload").cast("binary"),
-            "malformed": malformed,
-        }
+Pulsar = markdown.class_of("guides/message-formats.md", "Pulsar", spark_ext=ids, F=F)
 
 
 @pytest.fixture
@@ -65,7 +41,17 @@ BAD = {"topic": "orders", "message_id": "seven", "published": "2026-01-01T00:00:
 GOOD = [
     (
         tuple(line.values()),
-        [{"id": str(msgid.position_id(LOG, n << 16, AT)), "source": LOG, "offset": n << 16, "payload": b"a"}],
+        [
+            {
+                "id": str(msgid.position_id(LOG, n << 16, AT)),
+                "source": LOG,
+                "topic": "orders",
+                "partition": 0,
+                "offset": n,
+                "timestamp": AT * 10**6,
+                "payload": b"a",
+            }
+        ],
     )
     for n, line in zip(ENTRIES, LINES, strict=True)
 ]
@@ -77,6 +63,39 @@ class TestPulsar(MessageFormatTests):
 
     format, schema = Pulsar(), "topic string, message_id string, published string, payload string"
     options, good, malformed = {"cluster": "eu"}, GOOD, [(tuple(BAD.values()), b"bad")]
+
+
+FAULTS = {
+    "id": lambda row: F.when(row["malformed"].isNull(), F.expr("uuid()")),
+    "source": lambda row: F.concat(row["source"], F.lit("0")),
+    "topic": lambda row: F.upper(row["topic"]),
+    "partition": lambda row: row["partition"] + 1,
+    "offset": lambda row: row["offset"] + 1,
+    "timestamp": lambda row: row["timestamp"] + F.expr("INTERVAL 1 MICROSECOND"),
+    "payload": lambda row: F.upper(row["payload"].cast("string")).cast("binary"),
+    "malformed": lambda row: F.lit(None).cast("string"),
+}
+
+
+def fails(test, *arguments):
+    try:
+        test(*arguments)
+    except AssertionError:
+        return True
+    return False
+
+
+@since(4, 0)
+@pytest.mark.details
+@pytest.mark.parametrize("column", FAULTS)
+def test_contract_notices_a_fault_in_each_column(spark, pulsar, column):
+    class Faulty(Pulsar):
+        def rows(self, df, options):
+            row = super().rows(df, options)
+            return {**row, column: FAULTS[column](row)}
+
+    ids.register_message_format(Faulty())
+    assert any(fails(getattr(TestPulsar(), name), spark) for name in dir(TestPulsar) if name.startswith("test_"))
 
 
 @pytest.mark.details
@@ -158,7 +177,7 @@ def test_command_line_knows_the_formats_of_imported_modules(tmp_path, pulsar, mo
     run = CliRunner().invoke
     assert "|own]" not in run(command, ["messages", "--help"]).output
     assert "|own]" in run(command, ["--import", "own_formats", "messages", "--help"]).output
-    result = run(command, ["messages", str(tmp_path), "-o", "x", "-f", "nats"])
+    result = run(command, ["messages", str(tmp_path), "-o", "x", "--format", "nats"])
     assert result.exit_code == 2
     assert "must be one of iggy" in result.output
     result = run(command, ["--import", "no_such_module", "messages", "--help"])

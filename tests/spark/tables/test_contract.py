@@ -1,15 +1,18 @@
 """Parquet, Delta without its JAR and a small format pass the tests of `spark_ext.testing`."""
 
+import inspect
 import json
 from typing import ClassVar
 from uuid import uuid4
 
 import pytest
+from helpers import markdown
 from pyspark.sql.types import StructType
 
 import msgid
 import spark_ext
 from spark_ext.jobs import audit_job, ids_job
+from spark_ext.tables import table_formats
 from spark_ext.tables.table_formats import table_format
 from spark_ext.testing import TableFormatTests
 
@@ -31,57 +34,14 @@ class TestDelta(TableFormatTests):
     options: ClassVar = {"partition_by": ("k",)}
 
 
-class Orc(spark_ext.TableFormat):
-    """Each batch is a folder of ORC files, which a rename makes visible."""
-
-    name = "orc"
-
-    def is_table(self, path):
-        files, folder = self.filesystem(path)
-        return files.get_file_info(f"{folder}/_orc_table").is_file
-
-    def is_written(self, batch_id, path, writer):
-        files, folder = self.filesystem(path)
-        return files.get_file_info(f"{folder}/{writer.name}-{batch_id}/_SUCCESS").is_file
-
-    def write_batch(self, df, batch_id, path, writer, partition_by, storage_options):
-        if self.is_written(batch_id, path, writer):
-            return False
-        return self.write_part(df, path, f"{writer.name}-{batch_id}")
-
-    def write_rows(self, df, path, mode, partition_by):
-        files, folder = self.filesystem(path)
-        if mode == "error" and self.is_table(path):
-            raise FileExistsError(path)
-        if mode == "overwrite" and self.is_table(path):
-            files.delete_dir(folder)
-        self.write_part(df, path, f"rows-{uuid4().hex}")
-
-    def write_part(self, df, path, part):
-        files, folder = self.filesystem(path)
-        if self.is_table(path) and self.read(df.sparkSession, path, None).dtypes != df.dtypes:
-            raise spark_ext.TableConflict(f"cannot write to {path}: the columns must stay as they are")
-        hidden = f".writing-{uuid4().hex}"
-        df.write.orc(f"{path}/{hidden}")
-        with files.open_output_stream(f"{folder}/_orc_table") as out:
-            out.write(df.schema.json().encode())
-        try:
-            files.move(f"{folder}/{hidden}", f"{folder}/{part}")
-        except OSError:  # another driver was first
-            files.delete_dir(f"{folder}/{hidden}")
-            return False
-        return True
-
-    def read(self, spark, path, storage_options):
-        files, folder = self.filesystem(path)
-        with files.open_input_file(f"{folder}/_orc_table") as file:
-            columns = file.read().decode()
-        return spark.read.schema(StructType.fromJson(json.loads(columns))).orc(f"{path}/*")
+Orc = markdown.class_of(
+    "guides/table-formats.md", "Orc", spark_ext=spark_ext, json=json, uuid4=uuid4, StructType=StructType
+)
 
 
 @pytest.mark.details
 class TestSmallFormat(TableFormatTests):
-    """A format in one class."""
+    """The format of the guide."""
 
     format = Orc()
 
@@ -109,6 +69,36 @@ class TestSmallFormat(TableFormatTests):
         assert spark_ext.read_table(spark, table=table, format="orc").count() == 3
         spark.range(4).createOrReplaceTempView("four")
         assert spark_ext.read_table(spark, table="four").count() == 4
+
+
+FAULTS = {
+    "none": {},
+    "a replay writes again": {"write_batch": lambda self, df, number, path, *_: self.write_part(df, path, uuid4().hex)},
+    "writers share a batch": {"write_batch": lambda self, df, number, path, *_: self.write_part(df, path, str(number))},
+    "a replay is new": {"write_batch": lambda self, *batch: Orc.write_batch(self, *batch) or True},
+    "tables are not recognized": {"is_table": lambda self, path: False},
+    "rows are never replaced": {"write_rows": lambda self, df, path, mode, _: self.write_part(df, path, uuid4().hex)},
+    "a row is not read": {"read": lambda self, *given: Orc.read(self, *given).where("id > 0")},
+    "tasks write to the table": {
+        "write_part": lambda self, df, path, part: df.write.mode("append").orc(f"{path}/{part}") or True
+    },
+}
+
+
+@pytest.mark.details
+@pytest.mark.parametrize("fault", FAULTS)
+def test_contract_notices_a_faulty_format(spark, tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(table_formats._FORMATS, "loaded", dict(table_formats._FORMATS.loaded))
+    tests, noticed = TableFormatTests(), False
+    tests.format = type("Faulty", (Orc,), FAULTS[fault])()
+    spark_ext.register_table_format(tests.format)
+    for name in (name for name in dir(tests) if name.startswith("test_") and not noticed):
+        values, test = {"spark": spark, "table": str(tmp_path / name), "first": True}, getattr(tests, name)
+        try:
+            test(**{name: values[name] for name in inspect.signature(test).parameters})
+        except (Exception, pytest.fail.Exception):
+            noticed = True
+    assert noticed == bool(FAULTS[fault])
 
 
 def test_format_that_is_unknown_or_no_format_is_refused(spark, tmp_path):
