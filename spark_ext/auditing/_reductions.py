@@ -352,13 +352,13 @@ def id_key() -> tuple[Column, Column, Column]:
     """
     value = F.col("id")
     raw = v1_bytes(hex_text(value))
-    is_v1 = raw.isNotNull()
+    # Below a condition, Spark would read the digits again for each part; it always evaluates the first of `coalesce`.
     last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
     same = identity(value)
     other = F.when(same.isNotNull(), F.lit(OTHER)).when(value.isNotNull(), F.lit(EMPTY)).otherwise(F.lit(NULL))
-    key = F.when(is_v1, F.substring(raw, 1, layout.BODY_LENGTH)).otherwise(same.cast("binary"))
-    part = F.when(is_v1, F.shiftright(last, 5)).otherwise(other)
-    bit = F.when(is_v1, last.bitwiseAND(WORD_BITS - 1)).otherwise(F.lit(0))
+    key = F.coalesce(F.substring(raw, 1, layout.BODY_LENGTH), same.cast("binary"))
+    part = F.coalesce(F.shiftright(last, 5), other)
+    bit = F.coalesce(last.bitwiseAND(WORD_BITS - 1), F.lit(0))
     return key, part.cast("tinyint"), bit.cast("tinyint")
 
 
