@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
+_ARGUMENTS: Final = "_msgid_arguments"
+"""Attribute of a column of `derive_id`: its parent and names, and its time."""
 _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
@@ -121,8 +123,7 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
         Name of the output among those of the message, or the natural key: text, or an integer for its decimal digits.
         If all rows have the same kind of output, ``lit("invoice")``.
     *names : Column or str
-        Names of outputs of that output, such as the number of a line of an invoice: the last ID is returned. Prefer
-        them to nested calls, which Spark's planner copies many times.
+        Names of outputs of that output, such as the number of a line of an invoice: the last ID is returned.
     at : Column or str, optional
         A timestamp or Unix seconds. Default: the parent's seconds; 0 for a version-0 parent or a UUID, which have
         none: the ID is then dated 2021-01-01.
@@ -150,6 +151,9 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
     |01DF8354A8161BB5AE024CCDBE2DFA320C|
     +----------------------------------+
     """
+    nested = getattr(parent, "__dict__", {}).get(_ARGUMENTS)
+    if nested and at is None:  # Spark's planner would copy the parent's expression for each of its uses
+        return derive_id(*nested[0], name, *names, at=nested[1])
     text = hex_text(parent)
     of_uuid = is_uuid(text)
     has_bare_digits = has_v1_shape(text) | F.octet_length(text).isin(*V0_DIGITS)
@@ -178,7 +182,9 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
         derived = _text_or_integer("derive_id", "name", column(level, "name"))(derived)
     if at is not None:
         derived = _moment("derive_id", column(at, "at"))(derived)
-    return derived.alias("derive_id")
+    result = derived.alias("derive_id")
+    result.__dict__[_ARGUMENTS] = (parent, name, *names), at
+    return result
 
 
 def _derived_again(id: Column, name: Column, seconds: Column) -> Column:
