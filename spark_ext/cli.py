@@ -215,14 +215,9 @@ def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> No
 @click.argument("input", callback=_in_utf8)
 @click.option("-o", "--output", required=True, help="The output folder; its folder 'messages' is written.")
 @_table_format
+@click.option("--format", type=_Registered(message_format_names), required=True, help="The format of the messages.")
 @click.option(
     "-f",
-    "--format",
-    type=_Registered(message_format_names),
-    required=True,
-    help="The input's message format.",
-)
-@click.option(
     "--files",
     type=click.Choice(["parquet", "json"]),
     help="Exported rows: the format of the files.  [default: by their endings]",

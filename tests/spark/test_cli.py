@@ -34,12 +34,12 @@ WRONG_OPTIONS = [
         ["ids", "in.csv", "-o", "o", *POSITION, "--timezone", "Mars/Olympus"],
         "--timezone must be a time zone, such as Europe/Berlin or +02:00, got 'Mars/Olympus'",
     ),
-    (["messages", "in", "-o", "o", "-f", "kafak"], "must be one of iggy"),
+    (["messages", "in", "-o", "o", "--format", "kafak"], "must be one of iggy"),
     (
-        ["messages", "in", "-o", "o", "-f", "kafka", "--policy", "enforce"],
+        ["messages", "in", "-o", "o", "--format", "kafka", "--policy", "enforce"],
         "policy 'enforce' needs a registry of schemas: pass registry",
     ),
-    (["messages", "in", "-o", "o", "-f", "kafka", "--registry", "no.json"], "no schema registry no.json"),
+    (["messages", "in", "-o", "o", "--format", "kafka", "--registry", "no.json"], "no schema registry no.json"),
     (["audit", "in.csv", "--without", "lost"], "without must name checks, got 'lost'"),
 ]
 

@@ -123,7 +123,7 @@ def test_command_line_of_messages_prints_the_summary(tmp_path):
     )
     run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, env=environment)
     segment(tmp_path / "in", made(1000), b"x")
-    command = [sys.executable, "-m", "spark_ext", "messages", "in", "-f", "iggy", "-o", "out", "--topic", "orders"]
+    command = [sys.executable, "-m", "spark_ext", "messages", "in", "--format=iggy", "-oout", "--topic", "orders"]
     result = run([*command, "--show", "2"])
     assert result.returncode == 0, result.stderr
     assert result.stdout.endswith(
