@@ -398,7 +398,8 @@ def doctor(given: tuple[str, ...], id: str | None, timestamp: str | None, as_jso
 
     It also prints the probability that a copy of a generator repeats an ID within a day.
 
-    FILE is as for audit. The traces that a client leaves in its IDs name it; they prove nothing.
+    FILE is as for audit, and needs the extra arrow; given IDs do not. The traces that a client leaves in its IDs name
+    it; they prove nothing.
     """
     from msgid.audit import _doctor
 

@@ -46,7 +46,7 @@ def deduplicate(
     name: str = "delivery",
     buckets: int = DEFAULT_BUCKETS,
 ) -> DataFrame:
-    """Label every row as ``new`` (the first with its ID), ``duplicate`` or ``conflict`` (its content differs).
+    """Label every row: ``new`` (the first with its ID), ``duplicate``, ``conflict`` (other content) or ``no id``.
 
     IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters. The
     content is compared by value too: NULL differs from an empty value, the order of a map's entries does not matter,
