@@ -69,17 +69,9 @@ def all_modules(package):
 COMPILED = "msgid.ids._native._speedups"
 MODULES = [module for module in all_modules("msgid") if msgid.backend == "c" or module.__name__ != COMPILED]
 PUBLIC = {
-    "msgid",
-    "msgid.audit",
-    "msgid.danube",
-    "msgid.iggy",
-    "msgid.kafka",
-    "msgid.processing",
-    "msgid.retention",
-    "msgid.rocketmq",
-    "msgid.schemas",
-    "msgid.testing",
-}
+    "msgid", "msgid.audit", "msgid.danube", "msgid.iggy", "msgid.kafka", "msgid.processing", "msgid.retention",
+    "msgid.rocketmq", "msgid.schemas", "msgid.testing",
+}  # fmt: skip
 """The packages and modules whose ``__all__`` is public."""
 NAMES = sorted(modules_of("msgid", folder_of("msgid")))
 

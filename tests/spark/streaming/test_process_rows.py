@@ -18,7 +18,6 @@ V0 = "7F0000010000238F000000000001E240"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
 SCHEMA = "id string, `order` string, when string, amount int, raw binary, `__key` string, `__id` string, `a.b` int"
 SCHEMA += ", `c``d` int, items array<int>"
-FUTURE = "2099-01-01 00:00:00"
 
 
 def line(id, order="1", when=None, amount=1, **others):

@@ -10,18 +10,9 @@ from msgid.ids import _native
 
 HEADER = Path(_native.__file__).with_name("_docstrings.h")
 NAMES = (
-    "Core",
-    "Core._of",
-    "Core.hex",
-    "Minter",
-    "Minter.generate",
-    "Minter.generate_hex",
-    "parse",
-    "is_valid",
-    "rows",
-    "hex_rows",
-    "hex_list",
-)
+    "Core", "Core._of", "Core.hex", "Minter", "Minter.generate", "Minter.generate_hex", "parse", "is_valid", "rows",
+    "hex_rows", "hex_list",
+)  # fmt: skip
 SIGNATURES = {
     "Core._of": "($type, raw, /)",
     "Minter.generate": "($self, /)",
