@@ -75,6 +75,7 @@ def way(request):
     return audit_in(request.param)
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
 def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
     """Every list of the report is equal, examples included, whichever columns are given."""
@@ -303,6 +304,7 @@ def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
 
 
+@pytest.mark.details
 def test_naming_a_column_leaves_the_others_known(spark):
     """The report has the findings of a table whose columns are all found by name, as in Python."""
     rows = [

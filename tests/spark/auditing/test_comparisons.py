@@ -67,6 +67,7 @@ def drawn(chance, names, rows=1_500):
     return pa.table({"id": pa.array(forms, pa.binary()), **places, **dict(zip(names, columns, strict=True))})
 
 
+@pytest.mark.details
 def test_sides_with_few_common_messages_are_told(spark):
     """The rows of a message that one side has alone are summed in the JVM; the threshold is that of Python."""
     frames = [spark.createDataFrame([(id,) for id in side], "id string") for side in ("aa", "bb")]
@@ -169,6 +170,7 @@ def test_digest_has_the_bytes_of_python(spark, other_settings, tmp_path, ansi):
     assert msgid.audit.merge_digests([made]) == msgid.audit.digest(raw)
 
 
+@pytest.mark.details
 def test_comparison_of_digests_reads_the_blocks_that_differ(spark, tmp_path):
     """One lost, one changed and one extra message in a log of 300,000 offsets; digests of two days are a union."""
     rows, step = 3_000, 100

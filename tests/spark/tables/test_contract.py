@@ -27,6 +27,7 @@ class TestParquet(TableFormatTests):
     options: ClassVar = {"partition_by": ("k",)}
 
 
+@pytest.mark.details
 class TestDelta(TableFormatTests):
     """The package `deltalake` commits the files of Spark."""
 

@@ -194,6 +194,7 @@ TYPES = """
 """A table of a service, with types that `upsert_postgres` does not choose itself."""
 
 
+@pytest.mark.details
 def test_upsert_postgres_into_a_table_of_a_service(spark, server, rows_of):
     """PostgreSQL converts and compares the values, also in other spellings; it refuses values that do not fit."""
     with psycopg.connect(server) as connection:
