@@ -262,7 +262,6 @@ def test_file_is_read_whatever_its_name_and_its_neighbours(spark, tmp_path, name
     assert [row.id for row in read_rows(spark, path).collect()] == [ID]
 
 
-@pytest.mark.details
 def test_files_that_spark_skips_are_named(spark, tmp_path):
     """Hidden files, and files in folders that are not of values; the books of a table are not files of rows."""
     put(tmp_path / "in" / "a.csv", f"id\n{ID}\n")
