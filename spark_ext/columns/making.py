@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
-_ARGUMENTS: Final = "_msgid_arguments"
-"""Attribute of a column of `derive_id`: its parent and names, and its time."""
+_SECONDS: Final = "_msgid_seconds"
+"""Attribute of a column of `derive_id`: the digits of its time."""
 _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
@@ -151,10 +151,27 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
     |01DF8354A8161BB5AE024CCDBE2DFA320C|
     +----------------------------------+
     """
-    nested = getattr(parent, "__dict__", {}).get(_ARGUMENTS)
-    if nested and at is None:  # Spark's planner would copy the parent's expression for each of its uses
-        return derive_id(*nested[0], name, *names, at=nested[1])
-    text = hex_text(parent)
+    given = None if at is None else padded_digits(_seconds(column(at, "at")), 8)
+    wrong_time = null_text() if at is None else raise_outside_years("at", column(at, "at"))
+    inner = getattr(parent, "__dict__", {}).get(_SECONDS)
+    if inner is None:
+        derived, when = _derived(hex_text(parent), column(name, "name"), given, wrong_time)
+    else:  # a nested call: Spark's planner would copy its expression for each use of a parent
+        when = inner if given is None else given
+        derived = F.coalesce(_derived_again(column(parent, "parent"), column(name, "name"), when), wrong_time)
+    for level in names:
+        derived = _derived_again(derived, column(level, "name"), when)
+    for level in (name, *names):
+        derived = _text_or_integer("derive_id", "name", column(level, "name"))(derived)
+    if at is not None:
+        derived = _moment("derive_id", column(at, "at"))(derived)
+    derived = derived.alias("derive_id")
+    derived.__dict__[_SECONDS] = when
+    return derived
+
+
+def _derived(text: Column, name: Column, given: Column | None, wrong_time: Column) -> tuple[Column, Column]:
+    """Return the ID of an output of any parent, and the digits of its time: those given, or the parent's."""
     of_uuid = is_uuid(text)
     has_bare_digits = has_v1_shape(text) | F.octet_length(text).isin(*V0_DIGITS)
     bare = (
@@ -162,29 +179,18 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
         .when(is_canonical_v0(text), F.substring(text, 3, 2 * layout.V0_LENGTHS[1]))
         .when(of_uuid, F.replace(text, F.lit("-")))
     )
-    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), column(name, "name").cast("string").cast("binary"))
+    hashed = F.concat(F.unhex(bare), F.unhex(F.lit("00")), name.cast("string").cast("binary"))
     digest = computed_below(F.sha2(hashed, 256), never="")
     seconds = layout.FIELDS["seconds"]
-    if at is None:
+    when = given
+    if when is None:
         own = cut(text, 2 * seconds.start + 1, 2 * seconds.width)
         when = F.when(has_v1_shape(text), own).otherwise(F.lit("0" * 2 * seconds.width).cast("binary"))
-    else:
-        when = padded_digits(_seconds(column(at, "at")), 8)
     # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
     digits = joined(*_synthetic(digest, "derived", 4), when, cut(digest, 16, 8))
     id = F.hex(F.unhex(digits))  # in upper case, in half the time of `upper`
     is_parent = is_id(text) | of_uuid
-    wrong_time = null_text() if at is None else raise_outside_years("at", column(at, "at"))
-    derived = F.coalesce(id, F.when(is_parent, wrong_time).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID)))
-    for level in names:
-        derived = _derived_again(derived, column(level, "name"), when)
-    for level in (name, *names):
-        derived = _text_or_integer("derive_id", "name", column(level, "name"))(derived)
-    if at is not None:
-        derived = _moment("derive_id", column(at, "at"))(derived)
-    result = derived.alias("derive_id")
-    result.__dict__[_ARGUMENTS] = (parent, name, *names), at
-    return result
+    return F.coalesce(id, F.when(is_parent, wrong_time).when(text.isNotNull(), raise_invalid(text, NOT_AN_ID))), when
 
 
 def _derived_again(id: Column, name: Column, seconds: Column) -> Column:

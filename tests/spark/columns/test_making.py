@@ -64,14 +64,16 @@ def test_derive_id_of_a_column_is_the_one_of_msgid(spark, connect, ansi):
         spark_ext.derive_id("parent", "name", at=at).alias("at"),
         spark_ext.derive_id("parent", "name", "us", at=at).alias("second"),
         spark_ext.derive_id(spark_ext.derive_id("parent", "name", at=at), "us").alias("nested"),
+        spark_ext.derive_id(spark_ext.derive_id("parent", "name"), "us", at=at).alias("dated"),
     )
     for row in collected(made, connect):
         if None in row[:4]:
-            assert row[4:] == (None,) * 5
+            assert row[4:] == (None,) * 6
             continue
         assert row.own == str(msgid.derive_id(row.parent, row.name))
         assert row.integer == str(msgid.derive_id(row.parent, row.us))
         assert row.at == str(msgid.derive_id(row.parent, row.name, at=moment(row.us)))
+        assert row.dated == str(msgid.derive_id(row.own, row.us, at=moment(row.us)))
         assert row.second == row.nested == str(msgid.derive_id(row.parent, row.name, row.us, at=moment(row.us)))
 
 

@@ -104,8 +104,8 @@ def test_labels_of_tied_rows_do_not_depend_on_the_partitions(spark):
 @pytest.mark.parametrize("collation", first_by_default(["UTF8_LCASE", "UNICODE_CI_AI", "UTF8_BINARY_RTRIM"], 1))
 def test_collation_of_the_ids_does_not_change_their_labels(spark, collation):
     """IDs are compared by value: the case of the digits does not matter, and `a` and `A` are two IDs."""
-    rows = [*enumerate([V0, V0.lower(), f"00{V0}", "a", "A", "a ", UUID, UUID.lower(), ""], 1)]
-    df = spark.createDataFrame(rows, "n int, id string")
+    ids = [V0, V0.lower(), f"00{V0}", "a", "A", "a ", UUID, UUID.lower(), ""]
+    df = spark.createDataFrame([*enumerate(ids, 1)], "n int, id string")
     collated = df.withColumn("id", F.expr(f"id COLLATE {collation}"))
     expected = labels(df, order_by="n")
     assert labels(collated, order_by="n") == expected

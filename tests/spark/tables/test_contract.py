@@ -13,7 +13,6 @@ import msgid
 import spark_ext
 from spark_ext.jobs import audit_job, ids_job
 from spark_ext.tables import table_formats
-from spark_ext.tables.table_formats import table_format
 from spark_ext.testing import TableFormatTests
 
 pytestmark = pytest.mark.spark
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.spark
 class TestParquet(TableFormatTests):
     """One folder per batch."""
 
-    format = table_format("parquet")
+    format = table_formats.table_format("parquet")
     evolves = True
     options: ClassVar = {"partition_by": ("k",)}
 
@@ -31,7 +30,7 @@ class TestParquet(TableFormatTests):
 class TestDelta(TableFormatTests):
     """The package `deltalake` commits the files of Spark."""
 
-    format = table_format("delta")
+    format = table_formats.table_format("delta")
     options: ClassVar = {"partition_by": ("k",)}
 
 
