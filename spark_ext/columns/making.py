@@ -158,7 +158,8 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
         derived, when = _derived(hex_text(parent), column(name, "name"), given, wrong_time)
     else:  # a nested call: Spark's planner would copy its expression for each use of a parent
         when = inner if given is None else given
-        derived = F.coalesce(_derived_again(column(parent, "parent"), column(name, "name"), when), wrong_time)
+        derived = _derived_again(column(parent, "parent"), column(name, "name"), when)
+        derived = derived if given is None else F.coalesce(F.when(given.isNotNull(), derived), wrong_time)
     for level in names:
         derived = _derived_again(derived, column(level, "name"), when)
     for level in (name, *names):
@@ -202,7 +203,9 @@ def _derived_again(id: Column, name: Column, seconds: Column) -> Column:
     start, pid = layout.FIELDS["node"].start, layout.FIELDS["seconds"].start
     origin = F.lit(f"{layout.ORIGINS['derived']:X}")
     digits = F.overlay(digest, origin, F.lit(2 * start), F.lit(0))
-    digits = F.overlay(digits, seconds.cast("string"), F.lit(2 * pid - 1), F.lit(0))
+    # With a constant NULL, Spark would leave out the whole expression, and the errors in it. The ID is NULL then.
+    when = F.coalesce(seconds.cast("string"), F.lit("0" * 8))
+    digits = F.overlay(digits, when, F.lit(2 * pid - 1), F.lit(0))
     return F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.left(digits, F.lit(layout.ID_DIGITS - 2))))
 
 

@@ -81,8 +81,9 @@ def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
     """
     if batch_id < last:
         raise TableConflict(
-            f"cannot write batch {batch_id} of {writer.name!r} to {place}: its batch {last} is in the table. "
-            "The checkpoint is older than the table, or another query has this name: choose another app_id"
+            f"cannot write batch {batch_id} of {writer.name!r} to {place}: its batch {last} is in the table. The "
+            "checkpoint is older than the table: restore the right one, or delete the rows of all later batches. If "
+            "another query has this name, choose another app_id"
         )
 
 

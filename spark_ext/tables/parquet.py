@@ -6,6 +6,7 @@ A micro-batch is a folder ``writer=NAME/batch=N``, and a segment of messages is 
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -49,6 +50,9 @@ _WRITING: Final = ".writing"
 """Folder of batches that are being written. Readers skip folders that start with a dot."""
 _MARK: Final = "_SUCCESS"
 """File that marks a batch as complete."""
+_BATCH: Final = re.compile("batch=(0|[1-9][0-9]*)")
+_LAST: Final[dict[str, int]] = {}
+"""The number of the last batch that this process has written, per folder of a writer: the next one needs no listing."""
 _RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
 """The columns of the folders of micro-batches."""
 
@@ -80,9 +84,12 @@ class _Parquet(TableFormat):
         if files.type_name not in _RENAMES:
             raise TableConflict(f"cannot write to {path}: its store does not rename folders; use format='delta'")
         is_claimed = _check(files, base, path, writer, partition_by, df)
-        inner = f"writer={writer.name}/batch={batch_id}"
-        if _is_complete(files, f"{base}/{inner}"):
-            check_batch(writer, path, batch_id, _last_batch(files, f"{base}/writer={writer.name}"))
+        inner, batches = f"writer={writer.name}/batch={batch_id}", f"{base}/writer={writer.name}"
+        is_written = _is_complete(files, f"{base}/{inner}")
+        if is_written or _LAST.get(batches) != batch_id - 1:
+            check_batch(writer, path, batch_id, _later_batch(files, batches, batch_id))
+        _LAST[batches] = batch_id
+        if is_written:
             return False
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
@@ -231,10 +238,11 @@ def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
     return bool(files.get_file_info(f"{folder}/{_MARK}").is_file)
 
 
-def _last_batch(files: pafs.FileSystem, folder: str) -> int:
-    """Return the greatest number of a batch in a writer's folder."""
-    names = [info.base_name for info in entries(files, folder)]
-    return max(int(name[6:]) for name in names if name.startswith("batch=") and name[6:].isdigit())
+def _later_batch(files: pafs.FileSystem, batches: str, batch_id: int) -> int:
+    """Return the greatest number of a complete batch in a writer's folder, or the given number if that is greater."""
+    found = (_BATCH.fullmatch(info.base_name) for info in entries(files, batches))
+    numbers = sorted((int(name[1]) for name in found if name), reverse=True)
+    return next((n for n in numbers if n > batch_id and _is_complete(files, f"{batches}/batch={n}")), batch_id)
 
 
 def _is_folder(files: pafs.FileSystem, path: str) -> bool:

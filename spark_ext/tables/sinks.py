@@ -89,8 +89,8 @@ def write_once(
     TableConflict
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table. No row of the batch is written then. It is a `ValueError`. Also if a
-        run of a query writes a batch to one table twice, with different rows or names. Also if the table has the batch
-        and a later one of the writer: Spark replays its last batch alone, so the checkpoint is older than the table.
+        run of a query writes a batch to one table twice, with different rows or names. Also if the table has a later
+        batch of the writer: Spark replays its last batch alone, so the checkpoint is older than the table.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.

@@ -8,20 +8,10 @@ from spark_ext._settings import settings
 pytestmark = pytest.mark.spark
 
 NAMES = {
-    "Key": ("Key", "Key"),
-    "KEY": ("Key", None),
-    "`key`": ("Key", None),
-    "`Key`": ("Key", "Key"),
-    "a.B": ("a.B", "a.B"),
-    "`a.b`": ("a.B", None),
-    "`x``y`": ("x`y", "x`y"),
-    "x`Y": ("x`y", None),
-    "DUP": (None, None),
-    "dup": ("dup", "dup"),
-    "struct.field": (None, None),
-    "`": (None, None),
-    "": (None, None),
-}
+    "Key": ("Key", "Key"), "KEY": ("Key", None), "`key`": ("Key", None), "`Key`": ("Key", "Key"), "a.B": ("a.B", "a.B"),
+    "`a.b`": ("a.B", None), "`x``y`": ("x`y", "x`y"), "x`Y": ("x`y", None), "DUP": (None, None), "dup": ("dup", "dup"),
+    "struct.field": (None, None), "`": (None, None), "": (None, None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("is_exact", ["false", "true"])

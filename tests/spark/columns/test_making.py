@@ -77,6 +77,18 @@ def test_derive_id_of_a_column_is_the_one_of_msgid(spark, connect, ansi):
         assert row.second == row.nested == str(msgid.derive_id(row.parent, row.name, row.us, at=moment(row.us)))
 
 
+def test_derive_id_with_a_constant_time_raises_as_a_column_does(spark):
+    """Spark folds what a constant NULL makes NULL, and must not fold the errors of the other arguments."""
+    first, millis, again = spark_ext.derive_id, F.lit(1_700_000_000_000), F.lit("b")
+    wrong = [first(first("id", "n", at=millis), again), first("id", "n", again, at=millis),
+             first(first("id", "n"), again, at=millis), first(first("n", "n", at=F.lit(None)), again)]  # fmt: skip
+    df = spark.createDataFrame([(PARENT, "n")], "id string, n string")
+    for column in wrong:
+        with query_fails(by_user=True):
+            df.select(column).collect()
+    assert df.select(first(first("id", "n"), again, at=F.lit(None).cast("bigint"))).first() == (None,)
+
+
 @pytest.mark.parametrize(("offset", "ansi"), [(-1, "false"), (2**48, "true"), (-(2**63), "true")], indirect=["ansi"])
 def test_position_id_with_an_offset_out_of_range_raises(spark, ansi, offset):
     """The words are Python's own."""

@@ -111,22 +111,12 @@ def test_fingerprints_of_floats_do_not_depend_on_java(spark):
 
 NUMBERS = T.StructType([T.StructField("x", T.DoubleType()), T.StructField("y", T.BinaryType())])
 TYPES = {
-    "d": T.DoubleType(),
-    "f": T.FloatType(),
-    "s": T.StringType(),
-    "b": T.BinaryType(),
-    "n": T.DecimalType(38, 18),
-    "i": T.LongType(),
-    "l": T.BooleanType(),
-    "t": T.DateType(),
-    "z": T.TimestampType(),
-    "w": T.TimestampNTZType(),
-    "e": T.DayTimeIntervalType(),
-    "a": T.ArrayType(T.ArrayType(T.StringType())),
-    "m": T.MapType(T.StringType(), T.ArrayType(T.DoubleType())),
-    "k": T.MapType(T.LongType(), NUMBERS),
+    "d": T.DoubleType(), "f": T.FloatType(), "s": T.StringType(), "b": T.BinaryType(), "n": T.DecimalType(38, 18),
+    "i": T.LongType(), "l": T.BooleanType(), "t": T.DateType(), "z": T.TimestampType(), "w": T.TimestampNTZType(),
+    "e": T.DayTimeIntervalType(), "a": T.ArrayType(T.ArrayType(T.StringType())),
+    "m": T.MapType(T.StringType(), T.ArrayType(T.DoubleType())), "k": T.MapType(T.LongType(), NUMBERS),
     "r": T.ArrayType(NUMBERS),
-}
+}  # fmt: skip
 SCHEMA = T.StructType([T.StructField(name, type) for name, type in TYPES.items()])
 UTC = datetime.timezone.utc
 texts = st.sampled_from(["", "-", "a", "b", "1:a", ";", "\u00e9", "e\u0301", "\0"])

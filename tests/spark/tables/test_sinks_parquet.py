@@ -58,15 +58,21 @@ def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
 
 
 @pytest.mark.parametrize("format", BOTH)
-def test_write_once_batch_below_the_last_one_is_refused(spark, tmp_path, format):
+def test_write_once_batch_below_the_last_one_is_refused(spark, tmp_path, monkeypatch, format):
     """Spark replays its last batch alone, so the checkpoint is an old copy, or another query has the name."""
     path, one = str(tmp_path / "table"), {"format": format, "app_id": "a"}
-    assert [ids.write_once(spark.range(n, n + 1), n, path, **one) for n in (8, 9, 10, 10)] == [*[True] * 3, False]
-    for number in (8, 9):
+    assert [ids.write_once(spark.range(n, n + 1), n, path, **one) for n in (7, 9, 10, 10)] == [*[True] * 3, False]
+    for number in (7, 8, 9, 8):
+        monkeypatch.setattr(parquet, "_LAST", {} if number == 8 else parquet._LAST)  # another process
         with pytest.raises(TableConflict, match=f"cannot write batch {number} of 'a' .*: its batch 10 is in the table"):
             ids.write_once(spark.range(9), number, path, **one)
-    assert ids.write_once(spark.range(7, 8), 8, path, format=format, app_id="b")
-    assert numbers(ids.read_table(spark, path)) == [7, 8, 9, 10]
+    assert ids.write_once(spark.range(6, 7), 8, path, format=format, app_id="b")
+    for name in ("batch=99", "batch=\u00b2", "batch=12.bak") if format == "parquet" else ():
+        (tmp_path / "table" / "writer=a" / name).mkdir()  # no batch: a mark is missing
+    assert not ids.write_once(spark.range(10, 11), 10, path, **one)
+    for name in ("batch=\u00b2", "batch=12.bak") if format == "parquet" else ():
+        (tmp_path / "table" / "writer=a" / name).rmdir()  # Spark would read them as batches
+    assert numbers(ids.read_table(spark, path)) == [6, 7, 9, 10]
 
 
 @pytest.mark.parametrize(
