@@ -79,7 +79,9 @@ def streams(plan):
     stream = stream.option("maxFilesPerTrigger", 4).json(f"{folder}/in")
     for trigger in ({"processingTime": "1 second"}, {"availableNow": True}):
         queries = [start(name, plan, *given, **trigger) for name, given in results_of(stream).items()]
-        while any(query.isActive for query in queries):
+        is_active = True
+        while is_active:
+            is_active = any(query.isActive for query in queries)  # before the errors: the last query may fail, too
             failed = next((error for query in queries if (error := query.exception()) is not None), None)
             if failed is not None:
                 raise failed
