@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = "_msgid_seconds"
 """Attribute of a column of `derive_id`: the digits of its time."""
+_NO_SECONDS: Final = "0" * 2 * layout.FIELDS["seconds"].width
 _IN_STREAMS = "in a streaming query use position_id, derive_id or generate_id"
 
 
@@ -151,8 +152,9 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
     |01DF8354A8161BB5AE024CCDBE2DFA320C|
     +----------------------------------+
     """
-    given = None if at is None else padded_digits(_seconds(column(at, "at")), 8)
-    wrong_time = null_text() if at is None else raise_outside_years("at", column(at, "at"))
+    moment = None if at is None else column(at, "at")
+    given = None if moment is None else padded_digits(_seconds(moment), 8)
+    wrong_time = null_text() if moment is None else raise_outside_years("at", moment)
     inner = getattr(parent, "__dict__", {}).get(_SECONDS)
     if inner is None:
         derived, when = _derived(hex_text(parent), column(name, "name"), given, wrong_time)
@@ -164,8 +166,8 @@ def derive_id(parent: ColumnOrName, name: ColumnOrName, *names: ColumnOrName, at
         derived = _derived_again(derived, column(level, "name"), when)
     for level in (name, *names):
         derived = _text_or_integer("derive_id", "name", column(level, "name"))(derived)
-    if at is not None:
-        derived = _moment("derive_id", column(at, "at"))(derived)
+    if moment is not None:
+        derived = _moment("derive_id", moment)(derived)
     derived = derived.alias("derive_id")
     derived.__dict__[_SECONDS] = when
     return derived
@@ -186,7 +188,7 @@ def _derived(text: Column, name: Column, given: Column | None, wrong_time: Colum
     when = given
     if when is None:
         own = cut(text, 2 * seconds.start + 1, 2 * seconds.width)
-        when = F.when(has_v1_shape(text), own).otherwise(F.lit("0" * 2 * seconds.width).cast("binary"))
+        when = F.when(has_v1_shape(text), own).otherwise(F.lit(_NO_SECONDS).cast("binary"))
     # 44 bits to the node, 16 to the pid, 32 to the sequence: digits 1 to 11, 12 to 15, 16 to 23.
     digits = joined(*_synthetic(digest, "derived", 4), when, cut(digest, 16, 8))
     id = F.hex(F.unhex(digits))  # in upper case, in half the time of `upper`
@@ -204,7 +206,7 @@ def _derived_again(id: Column, name: Column, seconds: Column) -> Column:
     origin = F.lit(f"{layout.ORIGINS['derived']:X}")
     digits = F.overlay(digest, origin, F.lit(2 * start), F.lit(0))
     # With a constant NULL, Spark would leave out the whole expression, and the errors in it. The ID is NULL then.
-    when = F.coalesce(seconds.cast("string"), F.lit("0" * 8))
+    when = F.coalesce(seconds.cast("string"), F.lit(_NO_SECONDS))
     digits = F.overlay(digits, when, F.lit(2 * pid - 1), F.lit(0))
     return F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.left(digits, F.lit(layout.ID_DIGITS - 2))))
 

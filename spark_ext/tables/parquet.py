@@ -51,8 +51,9 @@ _WRITING: Final = ".writing"
 _MARK: Final = "_SUCCESS"
 """File that marks a batch as complete."""
 _BATCH: Final = re.compile("batch=(0|[1-9][0-9]*)")
-_LAST: Final[dict[str, int]] = {}
-"""The number of the last batch that this process has written, per folder of a writer: the next one needs no listing."""
+_LAST: Final[dict[tuple[str, str], int]] = {}
+"""The last number that this process has compared with a writer's folder, per table and writer: the next one needs no
+listing."""
 _RESERVED: Final = {"writer": T.StringType(), "batch": T.LongType()}
 """The columns of the folders of micro-batches."""
 
@@ -84,11 +85,11 @@ class _Parquet(TableFormat):
         if files.type_name not in _RENAMES:
             raise TableConflict(f"cannot write to {path}: its store does not rename folders; use format='delta'")
         is_claimed = _check(files, base, path, writer, partition_by, df)
-        inner, batches = f"writer={writer.name}/batch={batch_id}", f"{base}/writer={writer.name}"
+        inner = f"writer={writer.name}/batch={batch_id}"
         is_written = _is_complete(files, f"{base}/{inner}")
-        if is_written or _LAST.get(batches) != batch_id - 1:
-            check_batch(writer, path, batch_id, _later_batch(files, batches, batch_id))
-        _LAST[batches] = batch_id
+        if is_written or _LAST.get((path, writer.name)) != batch_id - 1:
+            check_batch(writer, path, batch_id, _later_batch(files, f"{base}/writer={writer.name}", batch_id))
+        _LAST[path, writer.name] = batch_id
         if is_written:
             return False
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
@@ -117,9 +118,8 @@ class _Parquet(TableFormat):
         check_columns(df.schema)
         check_partitions(df, partition_by)
         files, base = filesystem(path)
-        left = {info.base_name for info in entries(files, base)}
-        if mode == "error" and _is_folder(files, base) and left <= {_TEMPORARY}:
-            mode = "overwrite"  # Spark's process ended before its write was complete
+        if mode == "error" and _is_interrupted(files, base):
+            mode = "overwrite"
         write_files(df, path, "", partition_by, mode)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(plain(df.schema).jsonValue()).encode())
@@ -228,6 +228,11 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
             )
 
 
+def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
+    """Return whether a folder has nothing but what Spark leaves if its process ends before a write is complete."""
+    return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in entries(files, folder))
+
+
 def _mark(files: pafs.FileSystem, folder: str) -> None:
     """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
     with files.open_output_stream(f"{folder}/{_MARK}"):
@@ -240,9 +245,9 @@ def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
 
 def _later_batch(files: pafs.FileSystem, batches: str, batch_id: int) -> int:
     """Return the greatest number of a complete batch in a writer's folder, or the given number if that is greater."""
-    found = (_BATCH.fullmatch(info.base_name) for info in entries(files, batches))
-    numbers = sorted((int(name[1]) for name in found if name), reverse=True)
-    return next((n for n in numbers if n > batch_id and _is_complete(files, f"{batches}/batch={n}")), batch_id)
+    names = (_BATCH.fullmatch(info.base_name) for info in entries(files, batches))
+    later = sorted((n for name in names if name and (n := int(name[1])) > batch_id), reverse=True)
+    return next((n for n in later if _is_complete(files, f"{batches}/batch={n}")), batch_id)
 
 
 def _is_folder(files: pafs.FileSystem, path: str) -> bool:

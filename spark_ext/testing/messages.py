@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from spark_ext.formats.message_formats import MessageFormat
 
-_PLACE: Final = dict.fromkeys(("source", "topic", "partition", "offset", "timestamp", "payload"))
+_COMPARED: Final = dict.fromkeys(("source", "topic", "partition", "offset", "timestamp", "payload"))
+"""The columns that are compared in each message; they are NULL where it lacks them."""
 
 
 class MessageFormatTests:
@@ -53,7 +54,7 @@ class MessageFormatTests:
 
     def test_each_message_of_a_row_has_the_values_of_python(self, spark: SparkSession) -> None:
         """ID, place, time, payload and all other values that are given are equal; the message is available."""
-        expected = [{**_PLACE, "state": "available", **message} for _, several in self.good for message in several]
+        expected = [{**_COMPARED, "state": "available", **message} for _, several in self.good for message in several]
         assert expected, "give good rows"
         names = sorted({name for message in expected for name in message})
         rows = self._table(spark, [row for row, _ in self.good]).collect()
