@@ -293,9 +293,7 @@ class Flow:
             except IndexError:
                 writer = random.SystemRandom().getrandbits(62)
             writers.append(writer)
-        appends = [
-            Append(key, chain.reading.version, chain.reading.state, chain.entries) for key, chain in grown.items()
-        ]
+        appends = [Append(key, one.reading.version, one.reading.state, one.entries) for key, one in grown.items()]
         won: list[bool] = yield AppendAll(appends, writer)
         lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
         return sorted(place for chain in lost for place in chain.places)

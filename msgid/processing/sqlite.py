@@ -189,9 +189,7 @@ class SqliteStore(SqlStore):
         if not self._is_marked:
             create = f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)"
             self._transact(lambda connection: connection.execute(create), writes=True)
-            self._transact(
-                lambda connection: connection.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True
-            )
+            self._transact(lambda db: db.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True)
             self._is_marked = True
 
     def _transact(self, work: Callable[[sqlite3.Connection], _T], *, writes: bool, plain: bool = False) -> _T:

@@ -168,9 +168,7 @@ def assemble(handler: str, newest: int, state: bytes | None, entries: Iterable[K
     [b'a', b'b']
     """
     kept = {entry.version: entry for entry in entries}
-    states: dict[int, bytes | None] = {
-        entry.version - 1: entry.before for entry in kept.values() if entry.before is not None
-    }
+    states: dict[int, bytes | None] = {one.version - 1: one.before for one in kept.values() if one.before is not None}
     if newest:
         states[newest] = state
     versions = []

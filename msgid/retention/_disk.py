@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 State = tuple[int, int, int, int]
 """Device, inode, size and modification time: they differ between a file and a later file of the same name."""
-
-
-class Files(Protocol):
-    """File operations of the cleaner: `OsFiles`, or those of a test."""
-
-    def walk(self, folder: str) -> list[tuple[str, list[str]]]:
-        """Return the folders in a folder, itself included, each with the names of its files."""
-
-    def state(self, path: str) -> State | None:
-        """Return the state of a file; None if the path is not a regular file."""
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a file for reading."""
-
-    def remove(self, path: str) -> None:
-        """Delete a file."""
-
-    def sync(self, folder: str) -> None:
-        """Write the deletions in a folder to the disk."""
 
 
 class OsFiles:
     """File operations of the operating system."""
 
     def walk(self, folder: str) -> list[tuple[str, list[str]]]:
-        """Return the folders in a folder, each with the names of its files.
+        """Return the folders in a folder, itself included, each with the names of its files.
 
         Links to folders are not followed. A folder that is deleted during the call is left out.
 

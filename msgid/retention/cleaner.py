@@ -21,7 +21,7 @@ from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._wire import name_of
 from msgid.iggy.log import read_log
-from msgid.retention._disk import Files, OsFiles, State
+from msgid.retention._disk import OsFiles, State
 from msgid.retention.policy import MICROSECONDS, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
@@ -129,14 +129,14 @@ class Cleaner:
         layout: Layout = "auto",
         clock: Callable[[], int] = now_in_microseconds,
         allow_gaps: bool = False,
-        _files: Files | None = None,
+        _files: OsFiles | None = None,
     ) -> None:
         self.policy = checked_policy(policy)
         self.folder = os.fspath(folder)
         name_of(layout, auto=True)
         self.layout: Layout = layout
         self.allow_gaps = allow_gaps
-        self._files: Files = OsFiles() if _files is None else _files
+        self._files = OsFiles() if _files is None else _files
         self._clock = clock
         self._known: dict[str, _Log] = {}
         """The segments of the last round, by their paths."""
@@ -167,8 +167,7 @@ class Cleaner:
         now = integer("the clock's time in microseconds", self._clock(), 0, last_moment(MICROSECONDS))
         folders = self._files.walk(self.folder)
         topics = {folder: _topic_of(folder) for folder, _ in folders}
-        present = {topic for topic in topics.values() if topic is not None}
-        entries = _entries(policy.topics, present, self.folder)
+        entries = _entries(policy.topics, {topic for topic in topics.values() if topic is not None}, self.folder)
         report: list[SegmentFile] = []
         known: dict[str, _Log] = {}
         for folder, names in folders:
@@ -225,10 +224,9 @@ class Cleaner:
             try:
                 state, known = self._files.state(path), self._known.get(path)
                 whole = name != names[-1]
-                unchanged = known is not None and known.state == state and known.whole >= whole
-                logs[path] = (
-                    known if known is not None and unchanged else self._read(path, int(name[:20]), state, whole)
-                )
+                if known is None or known.state != state or known.whole < whole:
+                    known = self._read(path, int(name[:20]), state, whole)
+                logs[path] = known
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -239,8 +237,8 @@ class Cleaner:
         """Read a log, or its first message."""
         if state is None:
             return _Log(_unread(first), None, True, "not a regular file")
-        starts, last, reason, cut, wrong = state[2] == 0, None, None, False, 0
-        earliest = latest = None
+        starts, last, earliest, latest = state[2] == 0, None, None, None
+        reason, cut, wrong = None, False, 0
         try:
             with self._files.open(path) as file:
                 for message in read_log(file, self.layout, first_offset=first):
@@ -262,7 +260,7 @@ class Cleaner:
         return _Log(segment if whole else segment._replace(earliest=None, latest=None), state, whole, reason, cut)
 
     def _judged(self, logs: Mapping[str, _Log], topic: _Topic | None, entry: str | None, now: int) -> list[SegmentFile]:
-        report = []
+        report, name = [], None if topic is None else topic.name
         segments = [log.segment for log in logs.values()]
         decided = decide(segments, self.policy, now, topic=entry, allow_gaps=self.allow_gaps)
         for (path, log), (closed, expired, doubt) in zip(logs.items(), decided, strict=True):
@@ -270,7 +268,6 @@ class Cleaner:
             if not closed and doubt is None and (log.cut or log.segment.follows):
                 reason = None  # the active segment is being written
             segment = log.segment._replace(closed=closed)
-            name = None if topic is None else topic.name
             report.append(SegmentFile(path, name, segment, expired and log.whole and reason is None, reason))
         return report
 
@@ -308,12 +305,10 @@ def _unread(first: int) -> Segment:
 
 def _topic_of(folder: str) -> _Topic | None:
     """Return the topic of a folder, by its path, or else by the path without symbolic links."""
-    return _topic_in(os.path.abspath(folder)) or _topic_in(os.path.realpath(folder))
-
-
-def _topic_in(path: str) -> _Topic | None:
-    found = _PARTITION.fullmatch(Path(path).as_posix())
-    return None if found is None else _Topic(**found.groupdict())
+    for path in (os.path.abspath(folder), os.path.realpath(folder)):
+        if found := _PARTITION.fullmatch(Path(path).as_posix()):
+            return _Topic(**found.groupdict())
+    return None
 
 
 def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic, str]:
@@ -324,9 +319,8 @@ def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) ->
         if not matches:
             raise InvalidPolicy(f"topics must name folders of topics in {folder} ({_some(topics)}), got {quote(entry)}")
         if len(matches) > 1:
-            raise InvalidPolicy(
-                f"topics must name one topic per entry, got {quote(entry)} for {_some(matches, ' and ')}"
-            )
+            several = _some(matches, " and ")
+            raise InvalidPolicy(f"topics must name one topic per entry, got {quote(entry)} for {several}")
         if matches[0] in found:
             both = f"{quote(found[matches[0]])} and {quote(entry)}"
             raise InvalidPolicy(f"topics must name each topic once, got {both} for {matches[0].full_name}")

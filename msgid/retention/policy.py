@@ -90,7 +90,7 @@ class RetentionPolicy:
         own: Any = {} if topics is None else topics
         if isinstance(own, Mapping):  # a copy: the caller may change the original later
             own = {topic: _seconds(f"the expiry of {quote(topic)}", expiry) for topic, expiry in own.items()}
-        values = (_seconds("default_expiry", default_expiry), own, enabled, _span("interval", interval))
+        values = _seconds("default_expiry", default_expiry), own, enabled, _seconds("interval", interval, whole=False)
         for setting, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, setting.name, value)
         self.check()
@@ -111,10 +111,9 @@ class RetentionPolicy:
                 checked_expiry(f"the expiry of {quote(topic)}", expiry)
         if not isinstance(self.enabled, bool):
             raise InvalidPolicy(f"enabled must be true or false, got {quote(self.enabled)}")
-        if not (is_number(self.interval) and self.interval > 0):
-            raise InvalidPolicy(f"interval must be more than 0 seconds, got {quote(self.interval)}")
-        if self.interval > TIMEOUT_MAX:
-            raise InvalidPolicy(f"interval must be {TIMEOUT_MAX:.0f} seconds or less, got {quote(self.interval)}")
+        if not (is_number(self.interval) and 0 < self.interval <= TIMEOUT_MAX):
+            allowed = f"more than 0 and at most {TIMEOUT_MAX:.0f} seconds"
+            raise InvalidPolicy(f"interval must be {allowed}, got {quote(self.interval)}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RetentionPolicy:
@@ -274,24 +273,17 @@ def checked_policy(policy: object) -> RetentionPolicy:
     return policy
 
 
-def _span(what: str, value: Any) -> Any:
+def _seconds(what: str, value: Any, *, whole: bool = True) -> Any:
     """Return the seconds of a timedelta or a text; any other value stays as it is."""
     if not isinstance(value, timedelta | str):
         return value
     try:
-        return duration(what, value).total_seconds()
+        seconds = duration(what, value).total_seconds()
     except ValueError as error:
         raise InvalidPolicy(str(error)) from None
-
-
-def _seconds(what: str, value: Any) -> Any:
-    """Return the whole seconds of a timedelta or a text; any other value stays as it is."""
-    seconds = _span(what, value)
-    if not isinstance(value, timedelta | str):
-        return seconds
-    if seconds != int(seconds):
+    if whole and seconds != int(seconds):
         raise InvalidPolicy(f"{what} must be whole seconds, got {quote(str(value))}")
-    return int(seconds)
+    return int(seconds) if whole else seconds
 
 
 def expiry_seconds(what: str, value: timedelta | str | int) -> int:

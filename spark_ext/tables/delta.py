@@ -84,10 +84,8 @@ class _Delta(TableFormat):
     has_names = True
 
     def is_table(self, path: str) -> bool:
-        import pyarrow.fs as pafs
-
         files, base = filesystem(path)
-        return bool(files.get_file_info(f"{base}/_delta_log").type == pafs.FileType.Directory)
+        return bool(files.get_file_info(f"{base}/_delta_log").type.name == "Directory")
 
     def write_batch(
         self,
@@ -172,9 +170,8 @@ def _looking_again(work: Callable[[], _T], failure: str) -> _T:
 
 def has_catalog(spark: SparkSession) -> bool:
     """Return whether a session has Delta's JAR: its extension, and its catalog."""
-    if _EXTENSION not in str(spark.conf.get("spark.sql.extensions", "")):
-        return False
-    return spark.conf.get("spark.sql.catalog.spark_catalog", None) == _CATALOG
+    is_extended = _EXTENSION in str(spark.conf.get("spark.sql.extensions", ""))
+    return is_extended and spark.conf.get("spark.sql.catalog.spark_catalog", None) == _CATALOG
 
 
 class _Table:

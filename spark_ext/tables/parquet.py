@@ -95,7 +95,7 @@ class _Parquet(TableFormat):
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
         write_files(df, path, hidden, partition_by)
-        _mark(files, f"{base}/{hidden}")
+        files.open_output_stream(f"{base}/{hidden}/{_MARK}").close()  # a setting can stop Spark from writing it
         if not is_claimed:
             _claim(files, base, path, writer, partition_by, df)
         return _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
@@ -111,7 +111,11 @@ class _Parquet(TableFormat):
         return widened(df, wanted)
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
-        return _read(spark, path)
+        # With the recorded types: Spark itself guesses the type of values in the names of folders.
+        recorded = _recorded(path)
+        rows = spark.read.schema(recorded).parquet(literal(path)) if recorded else spark.read.parquet(path)
+        _ = rows.schema  # over Connect, Spark looks for the files only now
+        return rows
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         _check_own(path)
@@ -233,12 +237,6 @@ def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
     return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in entries(files, folder))
 
 
-def _mark(files: pafs.FileSystem, folder: str) -> None:
-    """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
-    with files.open_output_stream(f"{folder}/{_MARK}"):
-        pass
-
-
 def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
     return bool(files.get_file_info(f"{folder}/{_MARK}").is_file)
 
@@ -251,9 +249,7 @@ def _later_batch(files: pafs.FileSystem, batches: str, batch_id: int) -> int:
 
 
 def _is_folder(files: pafs.FileSystem, path: str) -> bool:
-    import pyarrow.fs as pafs
-
-    return bool(files.get_file_info(path).type == pafs.FileType.Directory)
+    return bool(files.get_file_info(path).type.name == "Directory")
 
 
 def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
@@ -279,11 +275,3 @@ def _rename(files: pafs.FileSystem, hidden: str, folder: str) -> bool:
         return False
 
     return retry(rename, lambda error: isinstance(error, OSError), [0, 0])
-
-
-def _read(spark: SparkSession, path: str) -> DataFrame:
-    """Read a table with the recorded types. Spark itself guesses the type of values in the names of folders."""
-    recorded = _recorded(path)
-    rows = spark.read.schema(recorded).parquet(literal(path)) if recorded else spark.read.parquet(path)
-    _ = rows.schema  # over Connect, Spark looks for the files only now
-    return rows

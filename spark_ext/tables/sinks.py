@@ -134,11 +134,9 @@ def write_once(
     is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
     if run:
         _WRITTEN[key] = written
-    if is_new:
-        return True
-    # Run the batch without writing: Spark commits state only for a batch that runs completely.
-    batch_df.write.format("noop").mode("overwrite").save()
-    return False
+    if not is_new:  # run the batch without writing: Spark commits state only for a batch that runs completely
+        batch_df.write.format("noop").mode("overwrite").save()
+    return is_new
 
 
 def _place(format: TableFormat, path: str | None, table: str | None) -> str:
