@@ -257,8 +257,7 @@ def footer_rows(files: pafs.FileSystem, infos: Iterable[pafs.FileInfo]) -> list[
 
     def rows(info: pafs.FileInfo) -> int:
         with files.open_input_file(info.path) as file:
-            found: int = pq.ParquetFile(file).metadata.num_rows
-            return found
+            return int(pq.ParquetFile(file).metadata.num_rows)
 
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(rows, infos))

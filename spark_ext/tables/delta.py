@@ -455,8 +455,7 @@ def _delta_schema(df: DataFrame) -> Schema:
 
 
 def _spark_schema(table: DeltaTable) -> T.StructType:
-    schema: T.StructType = T.StructType.fromJson(json.loads(table.schema().to_json()))
-    return schema
+    return T.StructType.fromJson(json.loads(table.schema().to_json()))
 
 
 def _add_action(base: str, info: pafs.FileInfo, rows: int) -> AddAction:

@@ -95,7 +95,7 @@ class _Parquet(TableFormat):
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
         write_files(df, path, hidden, partition_by)
-        files.open_output_stream(f"{base}/{hidden}/{_MARK}").close()  # a setting can stop Spark from writing it
+        _mark(files, f"{base}/{hidden}")
         if not is_claimed:
             _claim(files, base, path, writer, partition_by, df)
         return _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
@@ -235,6 +235,11 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
 def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
     """Return whether a folder has nothing but what Spark leaves if its process ends before a write is complete."""
     return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in entries(files, folder))
+
+
+def _mark(files: pafs.FileSystem, folder: str) -> None:
+    """Write ``_SUCCESS``, because a setting can stop Spark from writing it."""
+    files.open_output_stream(f"{folder}/{_MARK}").close()
 
 
 def _is_complete(files: pafs.FileSystem, folder: str) -> bool:
