@@ -167,6 +167,7 @@ def pages() -> dict[str, str]:
         else:
             table = _list(module, tasks[""])
         written[_file(module)] = "\n".join([f"# {module}", "", lead, "", *table, ""])
+    written[_file("msgid.audit", "The checks")] += _checks()
     return written
 
 
@@ -233,6 +234,21 @@ def _summary(thing: object) -> str:
 
 def _links(module: str, listed: list[str]) -> str:
     return ", ".join(f"[`{name}`][{module}.{name}]" for name in listed)
+
+
+def _checks() -> str:
+    from msgid.audit import CHECKS
+
+    lines = [
+        "",
+        "A check runs if the table has the columns that it needs. `counter` means IDs that carry a sequence number,",
+        "and `sent` a comparison with the sent messages.",
+        "",
+        "| check | severity | needs | a finding means |",
+        "|---|---|---|---|",
+        *(f"| `{name}` | {one.severity} | {', '.join(one.needs)} | {one.meaning} |" for name, one in CHECKS.items()),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _sql() -> str:
