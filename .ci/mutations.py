@@ -224,7 +224,7 @@ MUTATIONS = [
         ("positions of one process are words of another", "spark_ext/auditing/_reductions.py", "F.lit(32 - 5)", "F.lit(32 - 4)"),
         ("derived IDs are positions", "spark_ext/auditing/_reductions.py",
          'words = _version_1(ids).where(_origin_is("position"))', 'words = _version_1(ids).where(_origin_is("derived"))'),
-        tests=("tests/spark/auditing/test_audit.py",),
+        tests=("tests/spark/auditing/test_audit.py", "tests/spark/auditing/test_random_tables.py"),
     ),
     *of(
         "audit",
