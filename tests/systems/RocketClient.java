@@ -253,6 +253,19 @@ public class RocketClient {
         return found;
     }
 
+    /** The queues of a topic; the name server may not know them right after a restart of the broker. */
+    static List<MessageQueue> queues(DefaultLitePullConsumer consumer, String topic) throws Exception {
+        for (long end = System.currentTimeMillis() + WAIT_MS;; Thread.sleep(100)) {
+            try {
+                return new ArrayList<>(consumer.fetchMessageQueues(topic));
+            } catch (MQClientException unknown) {
+                if (System.currentTimeMillis() > end) {
+                    throw unknown;
+                }
+            }
+        }
+    }
+
     static Object pull(String topic) throws Exception {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("pull");
         consumer.setNamesrvAddr(names);
@@ -260,7 +273,7 @@ public class RocketClient {
         consumer.start();
         List<Object> found = new ArrayList<>();
         try {
-            List<MessageQueue> queues = new ArrayList<>(consumer.fetchMessageQueues(topic));
+            List<MessageQueue> queues = queues(consumer, topic);
             consumer.assign(queues);
             long missing = 0;
             for (MessageQueue queue : queues) {
