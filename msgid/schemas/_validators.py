@@ -25,7 +25,7 @@ def parse_schema_text(text: str) -> Any:
         InvalidSchema: if the text is not JSON.
     """
     if not isinstance(text, str):
-        raise InvalidSchema(f"a schema must be text, got {quote(text)}")
+        raise InvalidSchema(f"a schema must be JSON text, got {quote(text)}")
     try:
         text.encode("utf-8")
         return json.loads(text)

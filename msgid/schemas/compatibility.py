@@ -65,9 +65,9 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
         one_of("kind", word, get_args(Kind))
     if old_kind != new_kind:
         return Comparison("incompatible", (f"the kind was {old_kind} and is {new_kind}",))
+    old, new = parse_schema_text(old_text), parse_schema_text(new_text)
     for text in (old_text, new_text):
         validator("avro" if old_kind == "avro" else "json", text)
-    old, new = parse_schema_text(old_text), parse_schema_text(new_text)
     if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return Comparison("compatible")
     read = _avro if old_kind == "avro" else _json

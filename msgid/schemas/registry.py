@@ -126,9 +126,10 @@ class SchemaRegistry:
         """
         one_of("kind", kind, get_args(Kind))
         _checked_subject(subject)
+        parsed = parse_schema_text(text)
         validator(kind, text)
         if kind == "avro":
-            check_strictly(text, parse_schema_text(text))
+            check_strictly(text, parsed)
 
         def add(state: _State) -> Schema:
             versions = state.versions(subject)

@@ -222,8 +222,8 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
             if not writer.chosen and name[7:] != writer.query:
                 raise TableConflict(
                     f"cannot write to {path}: it belongs to the query {name[7:]}, and this is the query "
-                    f"{writer.query}. Restore that query's checkpoint, or choose another folder; for a table of "
-                    "several writers, pass app_id or use format='delta'"
+                    f"{writer.query}. Restore that query's checkpoint, or choose another folder. If several "
+                    "queries write to the table, pass app_id"
                 )
         elif name == FILE_SINK_LOG or not name.startswith((".", "_")):
             raise TableConflict(
