@@ -293,8 +293,8 @@ MUTATIONS = [
          "if False:"),
         ("a second call is taken for a replay", "spark_ext/tables/sinks.py", "last[0] == batch_id and last != written:",
          "False:"),
-        ("a batch is written under two names", "spark_ext/tables/sinks.py", "(batch_id, writer.name, plan)",
-         '(batch_id, "", plan)'),
+        ("a batch is written under two names", "spark_ext/tables/sinks.py", "(batch_id, writer.name, (plan,",
+         '(batch_id, "", (plan,'),
         tests=("tests/spark/tables/test_sinks_parquet.py",),
     ),
     *of(

@@ -1,7 +1,8 @@
-"""Hooks of MkDocs: the charts of ``bench/`` and the pages of the modules are part of the site."""
+"""Hooks of MkDocs: the charts of ``bench/`` are part of the site, and its sessions can be pasted at any prompt."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent
 BENCH = Path(__file__).parents[1] / "bench"
+_END_OF_INDENTED = re.compile(r"^(\.\.\. {5}.*)\n(?=>>> )", re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -33,8 +35,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return a page with the site's images of charts."""
-    return markdown.replace("](../../bench/", "](images/bench/")
+    """Return a page with the site's images of charts, and with an empty line after each indented block of a session.
+
+    Prompts before Python 3.13 need that line.
+    """
+    return _END_OF_INDENTED.sub(r"\1\n...\n", markdown.replace("](../../bench/", "](images/bench/"))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

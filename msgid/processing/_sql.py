@@ -19,16 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from msgid._moments import moment
 from msgid._validate import INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import (
-    Kept,
-    Reading,
-    assemble,
-    check_key,
-    hash_of,
-    pack,
-    remembered,
-    unpack,
-)
+from msgid.processing.store import Kept, Reading, assemble, check_key, hash_of, pack, remembered, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
 
     from msgid.processing.store import Append, Version
 
-SCHEMA: Final = 6
+SCHEMA: Final = 7
 """The version of the tables."""
 CREATE: Final = (
     "CREATE TABLE msgid_store (schema BIGINT NOT NULL)",

@@ -53,7 +53,7 @@ WITH asked AS (
     SELECT o.*, h.place FROM ordered o CROSS JOIN LATERAL (
         SELECT ctid AS place FROM msgid_heads
         WHERE handler = %(handler)s AND key = o.key AND version = o.read
-        AND (packed = o.before OR get_byte(packed, 0) = ascii('W')) FOR UPDATE
+        AND substr(packed, 2, 8) = substr(o.before, 2, 8) FOR UPDATE
     ) h
 ), moved AS (
     UPDATE msgid_heads h SET version = l.version, packed = l.packed

@@ -32,7 +32,7 @@ _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
 _UPDATE: Final = """
 UPDATE msgid_heads SET version = ?, packed = ?
-WHERE handler = ? AND key = ? AND version = ? AND (packed = ? OR substr(packed, 1, 1) = x'57')"""
+WHERE handler = ? AND key = ? AND version = ? AND substr(packed, 2, 8) = substr(?, 2, 8)"""
 _INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UNPUBLISHED: Final = "INSERT OR REPLACE INTO msgid_unpublished VALUES (?, ?, ?)"
@@ -181,8 +181,9 @@ class SqliteStore(SqlStore):
             self._is_marked = False
 
     def _emptied(self, connection: sqlite3.Connection) -> None:
-        if self._is_marked:
-            connection.execute(f"INSERT INTO {_MARK} SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM {_MARK})")
+        # Another process may have written the mark after this one looked, or dropped it.
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)")
+        connection.execute(f"INSERT INTO {_MARK} SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM {_MARK})")
 
     def _mark(self) -> None:
         """Write into the file itself, not only into its log, that the store will have entries."""
@@ -205,6 +206,8 @@ class SqliteStore(SqlStore):
 
     def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
         connection = self._connection()
+        if begin and connection.in_transaction:
+            raise RuntimeError("cannot use a SqliteStore in the middle of its own transaction, as in a signal handler")
         try:
             if not begin:
                 return work(connection)

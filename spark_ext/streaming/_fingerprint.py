@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 FINGERPRINT_LENGTH: Final = 16
-_NULL: Final = "-"
+_NULL: Final = "~"
+"""No text of a value begins with it, as that of a negative number does with a dash."""
 
 _AS_TEXT: Final = (
     T.BooleanType | T.IntegralType | T.NullType | T.TimestampNTZType | T.DayTimeIntervalType | T.YearMonthIntervalType

@@ -210,7 +210,7 @@ _RUN: Final = np.dtype([("filters", "<u4"), ("pages", "<u4")])
 """A run in the head: the number of the value with its filters, and the number of its pages."""
 _START: Final = struct.Struct("<III")
 """Of the head: `FORMAT`, the number of the next value, and the number of runs."""
-FORMAT: Final = 8
+FORMAT: Final = 9
 """The version of the stored format."""
 HEAD: Final = -1
 """The number of the value that is the head."""

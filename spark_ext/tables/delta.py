@@ -146,9 +146,8 @@ class _Delta(TableFormat):
             raise FileExistsError(f"there is a Delta table at {path}")
         table.check(df, log, partition_by, replaces=True)
         if not table.has_jar:
-            table.create(
-                df, table.write_files(df, partition_by), partition_by, "error" if mode == "error" else "overwrite"
-            )
+            made = table.write_files(df, partition_by)
+            table.create(df, made, partition_by, "error" if mode == "error" else "overwrite")
             return
         try:
             table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})

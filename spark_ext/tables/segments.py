@@ -105,9 +105,8 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
             for row in (rows[number] for number in numbers)
         ]
         topic = rows[numbers[0]]["topic"]
-        for number, decision in zip(
-            numbers, decide(segments, policy, moment, topic=topic, allow_gaps=allow_gaps), strict=True
-        ):
+        decided = decide(segments, policy, moment, topic=topic, allow_gaps=allow_gaps)
+        for number, decision in zip(numbers, decided, strict=True):
             decisions[number] = (decision.closed, decision.expired, decision.action, decision.reason)
     facts = [(*row[:-1], *decision) for row, decision in zip(rows, decisions, strict=True)]
     schema = "closed boolean, expired boolean, action string, reason string"

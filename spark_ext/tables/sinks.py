@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe, check_name
+from spark_ext._filesystem import resolve
 from spark_ext._private import running_plan
 from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from spark_ext.tables.table_formats import TableFormat
 
-_WRITTEN: Final[dict[tuple[str, str, str], tuple[int, str, int]]] = {}
-"""The number, the writer and the plan of the last batch that a run of a query wrote, per run, format and table."""
+_WRITTEN: Final[dict[tuple[str, str, str], tuple[int, str, tuple[object, ...]]]] = {}
+"""The number, the writer and the rows of the last batch that a run of a query wrote, per run, format and table."""
 
 
 def write_once(
@@ -123,7 +124,9 @@ def write_once(
     integer("batch_id", batch_id, 0, INT64_MAX)
     writer = writer_of(batch_df, app_id)
     run, plan = running_plan(batch_df)
-    key, written = (run, format, str(place)), (batch_id, writer.name, plan)
+    # The plan of rows does not tell the names of columns apart.
+    key = (run, format, place if isinstance(place, TableName) else resolve(place))
+    written = (batch_id, writer.name, (plan, *batch_df.columns))
     last = _WRITTEN.get(key, written)
     if last[0] == batch_id and last != written:
         raise TableConflict(

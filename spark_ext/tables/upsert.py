@@ -151,7 +151,7 @@ def upsert_postgres(
 
     With ``latest_by``, a row replaces the stored row with its key if its value in this column is greater. A row with a
     lower value changes nothing, so batches may come in any order. An equal value or NULL with other content is a
-    conflict.
+    conflict. A stored NULL is lower than each value.
 
     A missing table is created, with the key as its primary key; arrays of text, numbers, booleans and dates become
     arrays, other nested columns ``jsonb``. An existing table must have these columns, and a unique index on the key

@@ -140,9 +140,7 @@ def judge(orders, acknowledged, landed, outputs, transaction):
 
 def judge_table(rows, landed):
     """Compare the table with the topic: each record once; and let the audit look at the table."""
-    positions = [
-        (row.topic, row.partition, row.offset) for row in rows.select("topic", "partition", "offset").collect()
-    ]
+    positions = [(r.topic, r.partition, r.offset) for r in rows.select("topic", "partition", "offset").collect()]
     assert sorted(positions) == sorted((record.topic, record.partition, record.offset) for record in landed)
     again = len(landed) - len({record.message_id() for record in landed})
     report = spark_ext.audit(rows)

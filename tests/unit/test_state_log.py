@@ -265,5 +265,5 @@ def test_a_missing_value_is_a_damaged_checkpoint():
 def test_entries_of_another_format_are_refused():
     values = Values()
     values.put(HEAD, (7).to_bytes(4, "little") + bytes(8))
-    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 7, this version reads 8"):
+    with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 7, this version reads 9"):
         Log(values)

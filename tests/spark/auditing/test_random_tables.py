@@ -114,9 +114,7 @@ def tables_of(chance, kinds, numbers, rows=36):
         source = [one if one is None else f"log {one}" for one in source]
         source = [one and one.encode() for one in source] if kinds["source"] == "bytes" else source
     offset = columns["offset"]
-    offset = [
-        one if one is None else {"text": str, "decimal": Decimal}.get(kinds["offset"], int)(one) for one in offset
-    ]
+    offset = [n if n is None else {"text": str, "decimal": Decimal}.get(kinds["offset"], int)(n) for n in offset]
     return pa.table({
         "id": pa.array(ids, pa.binary() if kinds["id"] == "bytes" else pa.string()),
         "source": pa.array(source, SOURCES[kinds["source"]]), "offset": pa.array(offset, OFFSETS[kinds["offset"]]),
@@ -172,15 +170,11 @@ def check(spark, seed, number, path, sizes):
     assert found[0] == found[1], note
 
 
-@pytest.mark.parametrize("way", ["summaries"])
-def test_100_random_tables_have_the_report_of_python(spark, tmp_path, way):
-    """One JSON, whatever the types, the values and the rules are."""
-    check(spark, secrets.randbits(32), 100, tmp_path, SIZES[way])
+NIGHT = [pytest.param(way, 34, marks=pytest.mark.volume) for way in SIZES]
 
 
-@pytest.mark.volume
-@pytest.mark.parametrize("way", ["driver", "summaries", "spread"])
-def test_10000_random_tables_have_the_report_of_python(spark, tmp_path, way):
-    """As above for more tables, and in each way."""
-    for _ in range(34):
+@pytest.mark.parametrize(("way", "rounds"), [("summaries", 1), *NIGHT])
+def test_random_tables_have_the_report_of_python(spark, tmp_path, way, rounds):
+    """One JSON for 100 tables a round, whatever the types, the values and the rules are."""
+    for _ in range(rounds):
         check(spark, secrets.randbits(32), 100, tmp_path, SIZES[way])

@@ -129,9 +129,8 @@ def test_check_schema_of_a_column_is_the_check_of_msgid(spark):
     ]
     df = spark.createDataFrame(rows, "p binary, s string, i bigint, v bigint").coalesce(1)
     for policy in ("none", "warn", "enforce"):
-        found = [
-            row.c for row in df.select(ids.check_schema("p", "s", "i", "v", registry, policy).alias("c")).collect()
-        ]
+        verdict = ids.check_schema("p", "s", "i", "v", registry, policy).alias("c")
+        found = [row.c for row in df.select(verdict).collect()]
         assert found == [tuple(check_schema(p, registry, s, i, v, policy=policy)) for p, s, i, v in rows]
 
 
@@ -150,9 +149,8 @@ def test_check_schema_of_framed_payloads_and_a_lookup_is_the_checks_of_python(sp
     for source in (from_lookup(texts.get, kind="avro"), from_confluent(Client)):
         judged = ids.check_schema("p", F.lit("any"), "i", F.lit(None), source, framing="confluent")
         found = [tuple(row.c) for row in df.select(judged.alias("c")).collect()]
-        assert found == [
-            tuple(check_schema(p, source, "any", i, policy="enforce", framing="confluent")) for p, i in rows
-        ]
+        named = {"policy": "enforce", "framing": "confluent"}
+        assert found == [tuple(check_schema(p, source, "any", i, **named)) for p, i in rows]
         assert [verdict for verdict, _ in found] == ["accept", "accept", *["reject"] * 6]
     with pytest.raises(ValueError, match="framing must be one of none, confluent"):
         ids.check_schema("p", "p", "i", "i", source, framing="iggy")

@@ -144,6 +144,4 @@ def test_messages_job_on_parquet_columns_in_another_case_reads_them_by_name(spar
     df.toDF(*(name.upper() for name in df.columns)).write.parquet(str(tmp_path / "export"))
     with settings(spark, {"spark.sql.caseSensitive": sensitive}):
         job.run(spark, str(tmp_path / "export"), str(tmp_path / "out"), job.Source("kafka", cluster="eu"))
-    assert [row.id for row in written(spark, tmp_path / "out")] == [
-        kafka.Record.of(row).message_id("eu") for row in rows
-    ]
+    assert [row.id for row in written(spark, tmp_path / "out")] == [kafka.Record.of(r).message_id("eu") for r in rows]

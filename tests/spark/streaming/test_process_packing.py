@@ -30,9 +30,7 @@ def packed(ids, *, reasons=None, raw=None):
     ]  # fmt: skip
     batch = pa.RecordBatch.from_arrays(columns, NAMES)
     pack = packer(packing.preparer(COLUMNS, (2, 3)), bucket_keys(1))
-    malformed, table = packing.unpacked(
-        row["rows"] for part in pack([batch]) for row in part.to_pylist() if row["rows"]
-    )
+    malformed, table = packing.unpacked(r["rows"] for part in pack([batch]) for r in part.to_pylist() if r["rows"])
     return [message for part in packing.slices(table, COLUMNS[2:], 2) for message in part], malformed
 
 

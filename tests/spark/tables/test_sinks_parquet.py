@@ -138,9 +138,10 @@ def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format)
 
     def run(name, *calls):
         def sink(batch, number):
-            for condition, app_id in calls:
-                path = str(tmp_path / name)
-                is_new = ids.write_once(batch.where(condition), number, path, format=format, app_id=app_id)
+            for condition, app_id, *other in calls:
+                path, column = other or ("", "id")
+                rows, path = batch.where(condition).toDF(column), f"{tmp_path}/{name}{path}"
+                is_new = ids.write_once(rows, number, path, format=format, app_id=app_id)
                 with log.open("a") as lines:
                     lines.write(f"{is_new} ")
 
@@ -148,12 +149,13 @@ def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format)
         query = stream.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint")).trigger(availableNow=True)
         query.start().awaitTermination(200)
 
-    for name, calls in {"rows": (first, second), "names": (first, ("id < 3", "late"))}.items():
+    others = {"names": ("id < 3", "late"), "paths": (*second, "/./", "id"), "columns": (*first, "", "other")}
+    for name, calls in {"rows": (first, second), **{name: (first, call) for name, call in others.items()}}.items():
         for _ in range(2):  # also if the first call is a replay
             with pytest.raises(Exception, match=r"cannot write batch 0 to .* twice with .* Unite .* by unionByName"):
                 run(name, *calls)
     run("equal", first, first)
-    assert log.read_text().split() == ["True", "False"] * 2 + ["True", "False"]
+    assert log.read_text().split() == ["True", "False"] * 4 + ["True", "False"]
 
 
 @pytest.mark.parametrize("format", BOTH)

@@ -197,9 +197,7 @@ def test_upsert_postgres_keeps_every_value(spark, server, encoding):
             for name, type in types.items()
         ]
         query = sql.SQL("SELECT {} FROM edges").format(sql.SQL(", ").join(cells))
-        stored = {
-            id.decode(): dict(zip(rows.columns[1:], rest, strict=True)) for id, *rest in connection.execute(query)
-        }
+        stored = {id.decode(): dict(zip(rows.columns[1:], r, strict=True)) for id, *r in connection.execute(query)}
     assert stored.keys() == {case.id for case in cases}
     expected = plain_rows(rows.toArrow())
     for case in cases:

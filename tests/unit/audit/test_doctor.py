@@ -153,9 +153,7 @@ def test_functions_of_msgid_are_named_beside_a_foreign_generator():
         for n in range(5)
     ]
     foreign = counted(range(60), node=0x0F_42_AC_11_00_02)
-    found = {
-        maker.clients[0]: (maker.ids, maker.generators) for maker in doctor([*derived, *foreign, *assigned]).makers
-    }
+    found = {one.clients[0]: (one.ids, one.generators) for one in doctor([*derived, *foreign, *assigned]).makers}
     assert found == {GRPC[0]: (60, 1), "msgid derive_id": (20, 1), "msgid assign_id": (15, 1)}
 
 

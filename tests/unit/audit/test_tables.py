@@ -166,9 +166,7 @@ def test_positions_in_ids_name_the_logs():
 def test_nodes_of_many_machines_are_shared():
     """A known shared address, and two runs of one pid at one time, are shared; a random node is synthetic."""
     shared = ids((100, 1), node=0xACDE48001122)
-    overlapping = ids(
-        *((second, second) for second in range(9)), *((second, 5_000_000 + second) for second in range(9))
-    )
+    overlapping = ids(*((n, n) for n in range(9)), *((n, 5_000_000 + n) for n in range(9)))
     random = ids((100, 1), node=layout.synthetic_node("random", 5))
     report = audit.audit_ids([*shared, *overlapping, *random])
     findings = [(finding.check, finding.count) for finding in report.findings]

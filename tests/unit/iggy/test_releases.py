@@ -156,9 +156,7 @@ def test_index_of_each_release_divides_its_log_at_records(vector):
     log = raw_of(VECTORS["poll-h56-xxh3"])[16:] if layout == "h56-xxh3" else raw_of(VECTORS[f"log-{layout}"])
     points = index.split_points(reader(log), len(log), reader(held), len(held), 100)
     places = [point.position for point in points]
-    entries = vector.get("positions") or [
-        entry[2 if layout == "batch256" else 1] for entry in vector.get("entries", [])
-    ]
+    entries = vector.get("positions") or [one[2 if layout == "batch256" else 1] for one in vector.get("entries", [])]
     expected = [place for place in entries if 0 < place < len(log)]
     assert places[0] == 0
     assert places[1:] == expected or "expect" in vector

@@ -103,9 +103,7 @@ class Model:
 
     def forget(self, before, keys):
         kept = self.unpublished | {self.writing}
-        gone = [
-            where for where, known in self.handled.items() if known.stored_at < before and known.stored_at not in kept
-        ]
+        gone = [where for where, it in self.handled.items() if it.stored_at < before and it.stored_at not in kept]
         for where in gone:
             self.forgotten[where] = self.handled.pop(where).stored_at
         oldest = before - REMEMBER_DAYS * DAY

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from handlers import append, careless
 
-from msgid.processing import MemoryStore, Message, Processor, SqliteStore
-from msgid.testing import add
+from msgid.processing import Append, MemoryStore, Message, Processor, SqliteStore
+from msgid.testing import add, entry, read
 
 DAY = timedelta(days=1)
 
@@ -81,10 +81,22 @@ def test_forget_takes_every_moment_of_64_bits(new_store, published, before):
 
 
 def test_file_whose_keys_are_all_forgotten_is_opened_again(tmp_path):
-    """It is not taken for a copy that has lost its entries."""
+    """It is not taken for a copy that has lost its entries, also if the one that forgets had opened it empty."""
     for forget in (lambda store: store.forget_key("key"), lambda store: store.forget(1 << 62, keys=True)):
-        store = SqliteStore(tmp_path / "states.db")
+        early, store = (SqliteStore(tmp_path / "states.db") for _ in range(2))
         assert add(store, "a", b"state")
-        assert forget(store) == 1
+        assert forget(early) == 1
+        early.close()
         store.close()
     assert SqliteStore(tmp_path / "states.db").history("key") == []
+
+
+def test_key_that_was_forgotten_and_began_anew_is_not_the_one_that_was_read(new_store):
+    """A worker that read the key before does not overwrite what another one has stored since, at the same version."""
+    store = new_store()
+    add(store, "a", b"1" * 400)
+    old = read(store, "b")
+    store.forget(1 << 62, keys=True)
+    add(store, "c", b"2" * 400)
+    assert store.append("h", [Append("key", old.version, old.state, [entry("b", b"3")])]) == [False]
+    assert read(store, "b").state == b"2" * 400

@@ -23,10 +23,10 @@ from msgid.testing import SUM, add, entry, read
 def test_store_of_a_later_version_is_refused(tmp_path):
     SqliteStore(tmp_path / "states.db").close()
     connection = sqlite3.connect(tmp_path / "states.db")
-    for change, version in ("UPDATE msgid_store SET schema = 7", 7), ("DELETE FROM msgid_store", None):
+    for change, version in ("UPDATE msgid_store SET schema = 8", 8), ("DELETE FROM msgid_store", None):
         with connection:
             connection.execute(change)
-        with pytest.raises(InvalidStore, match=f"its tables are of version {version}, and this is version 6"):
+        with pytest.raises(InvalidStore, match=f"its tables are of version {version}, and this is version 7"):
             SqliteStore(tmp_path / "states.db")
 
 
@@ -163,6 +163,20 @@ def test_batches_on_the_same_keys_in_another_order_do_not_deadlock(schema):
 
     assert at_once(*(partial(work, worker) for worker in range(4))) == [None] * 4
     assert all(len(PostgresStore(schema).history(f"key {number}")) == 40 for number in (0, 29))
+
+
+def test_store_in_a_signal_handler_does_not_end_the_transaction_that_it_interrupts(tmp_path):
+    """Its use is refused, and the transaction goes on."""
+    store = SqliteStore(tmp_path / "states.db")
+
+    def work(connection):
+        connection.execute("INSERT INTO msgid_remembered VALUES (1, 2, 3)")
+        with pytest.raises(RuntimeError, match="in the middle of its own transaction, as in a signal handler"):
+            store.history("key")
+        return connection.in_transaction
+
+    assert store._transact(work, writes=True)
+    assert store._transact(lambda db: db.execute("SELECT hash FROM msgid_remembered").fetchone(), writes=False)[0] == 2
 
 
 def test_file_that_cannot_be_opened_is_one_error(tmp_path, monkeypatch):
