@@ -160,9 +160,7 @@ class SchemaRegistry:
 
     def subjects(self) -> list[str]:
         """Return the subjects in the order of their first registration."""
-        return list(
-            dict.fromkeys(schema.subject for schema in self._state.schemas.values() if schema.subject is not None)
-        )
+        return list(dict.fromkeys(one.subject for one in self._state.schemas.values() if one.subject is not None))
 
     def compatibility(self, subject: str) -> Compatibility:
         """Return the compatibility required of new versions of a subject; ``none`` by default."""
