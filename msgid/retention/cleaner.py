@@ -22,7 +22,7 @@ from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._wire import name_of
 from msgid.iggy.log import read_log
 from msgid.retention._disk import OsFiles, State
-from msgid.retention.policy import MICROSECONDS, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
+from msgid.retention.policy import MICROSECONDS, NEVER, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
 
 if TYPE_CHECKING:
     import threading
@@ -171,11 +171,11 @@ class Cleaner:
         report: list[SegmentFile] = []
         known: dict[str, _Log] = {}
         for folder, names in folders:
-            topic = topics[folder]
+            topic, entry = topics[folder], entries.get(topics[folder])
             logs = self._read_folder(folder, sorted(filter(_SEGMENT.fullmatch, names)))
             known |= logs
-            found = self._judged(logs, topic, None if topic is None else entries.get(topic), now)
-            if apply:
+            found = self._judged(logs, topic, entry, now)
+            if apply and policy.expiry_of(entry) != NEVER:
                 found = [self._deleted(each, logs[each.path]) if each.expired else each for each in found]
                 self._delete_indexes(folder, names, found)
             report += found
@@ -311,9 +311,9 @@ def _topic_of(folder: str) -> _Topic | None:
     return None
 
 
-def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic, str]:
+def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic | None, str]:
     """Return the entry of each topic that has one, or raise `InvalidPolicy` if an entry is not for one topic."""
-    found: dict[_Topic, str] = {}
+    found: dict[_Topic | None, str] = {}
     for entry in entries:
         matches = sorted(topic for topic in topics if entry in (topic.name, topic.full_name))
         if not matches:

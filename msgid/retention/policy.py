@@ -247,7 +247,7 @@ def decide(
             closed = following is not None if last is None else last >= first and last + 1 in starts
             if not closed and last is not None and following is not None and following > last:  # else they overlap
                 closed = allow_gaps
-                reason = None if closed else GAP % (following, last + 1)
+                reason = GAP % (following, last + 1) if applies and not closed else None
         if applies and closed and last is not None:
             reason = _doubt(segment, now)
         expired = applies and closed and reason is None and segment.latest is not None

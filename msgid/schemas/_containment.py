@@ -63,11 +63,11 @@ def contains_safely(reader: Any, writer: Any, *, seconds: float = SECONDS) -> Co
             env=environment,
             check=True,
         )
+        return Containment(*json.loads(ran.stdout))
     except subprocess.TimeoutExpired:
         return Containment("unknown", f"jsonschema-rs did not decide within {seconds:g} seconds")
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
         return Containment("unknown", f"jsonschema-rs did not compare the schemas: {error}")
-    return Containment(*json.loads(ran.stdout))
 
 
 if __name__ == "__main__":

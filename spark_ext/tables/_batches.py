@@ -207,7 +207,7 @@ def write_files(
     Raises
     ------
     MissingRows
-        if the driver does not see all rows. The files that it sees are deleted.
+        if the driver does not see all rows. The files that it sees in an inner folder are deleted.
     """
     observation = Observation()
     rows = checked_partitions(df.observe(observation, F.count(F.lit(1)).alias("rows")), partition_by)
@@ -221,8 +221,9 @@ def write_files(
     counts = footer_rows(files, found)
     written, seen = observation.get.get("rows"), sum(counts)
     if written not in (None, seen):
-        with suppress(OSError):
-            files.delete_dir(folder)
+        if inner:  # other files in the folder of a batch run are those of another run
+            with suppress(OSError):
+                files.delete_dir(folder)
         raise MissingRows(
             f"cannot write to {table}: the tasks wrote {written:,} rows, and the driver sees {seen:,} rows in "
             f"{len(counts):,} files. Another driver of the query may have written the batch, or a worker may not share "

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 _RENAMES: Final = ("local", "hdfs")
 """Arrow's names of the file systems that rename a folder in one step."""
-_TEMPORARY: Final = "_temporary"
-"""Folder in which Spark's tasks write."""
 _CLAIM: Final = "_writer.json"
 """File with the query, the partition columns and the columns of a writer. Readers skip files that start with ``_``."""
 _COLUMNS: Final = "_columns.json"
@@ -112,7 +110,9 @@ class _Parquet(TableFormat):
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         # With the recorded types: Spark itself guesses the type of values in the names of folders.
-        recorded = _recorded(path)
+        recorded = None
+        with suppress(PathError, OSError):  # a pattern, or a store that only Spark can reach
+            recorded = _recorded(path)
         rows = spark.read.schema(recorded).parquet(literal(path)) if recorded else spark.read.parquet(path)
         _ = rows.schema  # over Connect, Spark looks for the files only now
         return rows
@@ -121,10 +121,8 @@ class _Parquet(TableFormat):
         _check_own(path)
         check_columns(df.schema)
         check_partitions(df, partition_by)
-        files, base = filesystem(path)
-        if mode == "error" and _is_interrupted(files, base):
-            mode = "overwrite"
         write_files(df, path, "", partition_by, mode)
+        files, base = filesystem(path)
         with files.open_output_stream(f"{base}/{_COLUMNS}") as out:
             out.write(json.dumps(plain(df.schema).jsonValue()).encode())
 
@@ -190,17 +188,14 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
 
 def _recorded(path: str) -> T.StructType | None:
     """Return the columns that a batch run or the writers of a table have recorded."""
-    try:
-        files, base = filesystem(path)
-        rows = _read_json(files, f"{base}/{_COLUMNS}")
-        if rows is not None:
-            return T.StructType.fromJson(rows)
-        names = sorted(info.base_name for info in entries(files, base) if info.base_name.startswith("writer="))
-        claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") for name in names]
-        evolved = entries(files, f"{base}/{_EVOLVED}")
-        later = [_read_json(files, info.path) for info in evolved if info.path.endswith(".json")]
-    except (PathError, OSError):  # a pattern, or a store that only Spark can reach
-        return None
+    files, base = filesystem(path)
+    rows = _read_json(files, f"{base}/{_COLUMNS}")
+    if rows is not None:
+        return T.StructType.fromJson(rows)
+    names = sorted(info.base_name for info in entries(files, base) if info.base_name.startswith("writer="))
+    claims = [_read_json(files, f"{base}/{name}/{_CLAIM}") for name in names]
+    evolved = entries(files, f"{base}/{_EVOLVED}")
+    later = [_read_json(files, info.path) for info in evolved if info.path.endswith(".json")]
     tables = [T.StructType.fromJson(columns) for columns in [*(said["columns"] for said in claims if said), *later]]
     folders = T.StructType([T.StructField(name, type) for name, type in _RESERVED.items()])
     return united(*tables, folders) if tables else None
@@ -230,11 +225,6 @@ def _check_free(files: pafs.FileSystem, base: str, path: str, writer: Writer) ->
                 f"cannot write to {path}: it holds {name}, which `write_once` has not written. Readers would not see "
                 "all rows. Choose another folder, or use format='delta'"
             )
-
-
-def _is_interrupted(files: pafs.FileSystem, folder: str) -> bool:
-    """Return whether a folder has nothing but what Spark leaves if its process ends before a write is complete."""
-    return _is_folder(files, folder) and all(info.base_name == _TEMPORARY for info in entries(files, folder))
 
 
 def _mark(files: pafs.FileSystem, folder: str) -> None:

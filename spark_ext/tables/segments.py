@@ -131,6 +131,8 @@ def _check_types(messages: DataFrame) -> None:
         ("segment", IntegralType, "an integer"),
         ("timestamp", TimestampType, "a timestamp with a time zone"),
     ):
+        if name not in messages.columns:
+            raise ValueError(f"messages must have the column {name!r}, got {messages.columns}")
         found = messages.schema[name].dataType
         if not isinstance(found, kind):
             raise ValueError(f"{name} must be {wanted}, got {found.simpleString()}")

@@ -119,6 +119,8 @@ def write_once(
         raise ValueError("batch_df must have columns, got none")
     known = table_format(format)
     place = _place(known, path, table)
+    if isinstance(partition_by, str):
+        raise TypeError(f"partition_by must be a tuple of columns, got {partition_by!r}")
     for name in partition_by:
         check_name("partition_by", name)
     integer("batch_id", batch_id, 0, INT64_MAX)

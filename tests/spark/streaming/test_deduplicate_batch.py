@@ -38,9 +38,7 @@ def test_labels_of_any_rows_equal_those_of_a_dictionary(spark, rows):
         known = "new" if id not in first else "duplicate" if first[id] == amount else "conflict"
         expected[n] = known if id else "no id"
         first.setdefault(id, amount)
-    rows = [
-        (random.choice([id, id and id.lower()]) if id == V0 else id, amount, n) for n, (id, amount) in enumerate(rows)
-    ]
+    rows = [(random.choice([id, id and id.lower()]) if id == V0 else id, cost, n) for n, (id, cost) in enumerate(rows)]
     df = spark.createDataFrame(rows, "id string, amount int, n int").repartition(3)
     assert labels(df, order_by="n") == expected
 

@@ -44,6 +44,13 @@ def test_a_first_write_that_fails_fixes_nothing(spark, tmp_path):
     assert ids.read_table(spark, path).where("more = 1").count() == 3
 
 
+def test_batch_run_into_the_folder_of_another_run_is_refused(spark, tmp_path):
+    """Also while the other one writes, and after it was interrupted."""
+    (tmp_path / "out" / "_temporary").mkdir(parents=True)
+    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+        parquet.FORMAT.write_rows(spark.range(1), str(tmp_path / "out"), "error", ())
+
+
 def test_write_once_into_an_incomplete_folder_is_refused(spark, tmp_path):
     """No writer leaves such a folder where it can rename; a check and a replacement could hide what another writes."""
     path, batch = str(tmp_path / "table"), tmp_path / "table" / "writer=a" / "batch=0"

@@ -103,9 +103,7 @@ def shared(runs):
     """Join the runs of a part that several processes share; each with its number of processes."""
     links = [] if len(runs) == 1 else list(continued(runs))
     everywhere = len(links) > 1 and 2 * len(runs) <= 3 * len(links) + 3
-    covered = [
-        any(a < run <= b for a, b, _ in links) or (everywhere and may_go_on(runs, run)) for run in range(len(runs))
-    ]
+    covered = [any(a < r <= b for a, b, _ in links) or (everywhere and may_go_on(runs, r)) for r in range(len(runs))]
     groups = []
     for run in range(len(runs)):
         if run and covered[run]:

@@ -103,9 +103,7 @@ def test_header_columns_with_each_error_are_those_of_one_message_at_a_time(layou
 def test_header_columns_of_a_message_with_many_headers_are_complete(count):
     """Only its bytes limit the number of headers of one message."""
     many = {f"k{n}": Header.of(n) for n in range(count)}
-    raw = b"".join(
-        framed(encode_headers(headers)) for headers in ({"a": Header.of("x")}, many, {}, {"b": Header.of(1)})
-    )
+    raw = b"".join(framed(encode_headers(one)) for one in ({"a": Header.of("x")}, many, {}, {"b": Header.of(1)}))
     assert columns(raw, "m45") == reference(raw, "m45")
     assert [len(held) for held, _ in columns(raw, "m45")] == [1, count, 0, 1]
 
