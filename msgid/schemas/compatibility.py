@@ -90,8 +90,9 @@ def _avro(reader: Any, writer: Any) -> Comparison:
         plain = [json.dumps(without_logical_types(schema)) for schema in (reader, writer)]
         parsed = [parse(text, validate_names=False) for text in plain]
         result = checker().get_compatibility(*parsed)
-        before, after = dict(_logical_types(writer)), dict(_logical_types(reader))
-        changed = sorted("/".join(place) for place in before.keys() & after.keys() if before[place] != after[place])
+        before, after = _by_place(writer), _by_place(reader)
+        shared = before.keys() & after.keys()
+        changed = sorted("/".join(place) or "the top" for place in shared if before[place] != after[place])
     except Exception as error:  # the package raises errors of many types
         return Comparison("not decided", (_shortened(f"{type(error).__name__}: {error}"),))
     if result.compatibility is SchemaCompatibilityType.compatible:
@@ -103,6 +104,14 @@ def _avro(reader: Any, writer: Any) -> Comparison:
     return Comparison("incompatible", (_shortened(f"{kinds}: {found} at {places}"),))
 
 
+def _by_place(schema: Any) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
+    """Return the logical types at each place of a schema: a union has several, and so have its records."""
+    found: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+    for place, logical in _logical_types(schema):
+        found.setdefault(place, set()).update([logical] if logical[0] else [])
+    return found
+
+
 def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """Yield the place of each type in a schema, and its logical type; readers ignore an invalid or unknown one."""
     if isinstance(schema, list):
@@ -111,13 +120,13 @@ def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[t
     elif isinstance(schema, dict):
         kind = schema["type"]
         if isinstance(kind, str):
-            yield (*place, kind), _logical_type(schema, kind)
+            yield place, _logical_type(schema, kind)
         for part in ("items", "values"):
             yield from _logical_types(schema.get(part), (*place, part))
         for field in schema.get("fields", ()):
             yield from _logical_types(field["type"], (*place, field["name"]))
     elif schema is not None:
-        yield (*place, schema), (None, None, 0)
+        yield place, (None, None, 0)
 
 
 def _logical_type(schema: dict[str, Any], kind: str) -> tuple[Any, ...]:

@@ -233,15 +233,8 @@ def _parsed(path: Path, held: Any) -> _State:
     try:
         for item in held["schemas"]:
             schema = Schema(**item)
-            well_formed = (
-                is_integer(schema.id)
-                and schema.id not in state.schemas
-                and is_integer(schema.version)
-                and schema.kind in get_args(Kind)
-                and isinstance(schema.subject, str)
-                and isinstance(schema.text, str)
-            )
-            if not well_formed:
+            types = [type(value) for value in schema]
+            if types != [int, str, int, str, str] or schema.kind not in get_args(Kind) or schema.id in state.schemas:
                 raise ValueError(f"schema {quote(item)}")
             state.schemas[schema.id] = schema
         for subject, mode in held["compatibility"].items():

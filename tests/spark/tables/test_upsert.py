@@ -90,9 +90,7 @@ REFUSED = {
 @pytest.mark.parametrize(
     "case", [*list(REFUSED)[:2], *(pytest.param(case, marks=pytest.mark.details) for case in list(REFUSED)[2:])]
 )
-def test_upsert_postgres_row_that_the_database_refuses_ends_the_call_and_no_row_is_written(
-    spark, server, rows_of, case
-):
+def test_upsert_postgres_row_that_the_database_refuses_ends_the_call_and_writes_no_row(spark, server, rows_of, case):
     """The error of the database is one line. The row's partition is one transaction; a later batch is stored."""
     id, list, says = REFUSED[case]
     with psycopg.connect(server) as connection:

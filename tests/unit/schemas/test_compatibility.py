@@ -33,6 +33,8 @@ WITHOUT_DEFAULT = field("b", "string")
 ENUM = json.dumps(enum("E", "A"))
 TWO = json.dumps(enum("E", "A", "B"))
 LINKED = field("next", ["null", "R"], default=None)
+MS, US = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+TWO_TIMES = [f"[{record(field('t', one))}, {record(field('t', 'long'), name='S')}]" for one in (MS, US)]
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 9}
 TWO_NAMESPACES = record(field("x", enum("a.E", "A")), field("y", enum("b.E", "B")), field("z", "a.E"))
 
@@ -54,8 +56,9 @@ AVRO = [
     (TWO_NAMESPACES, TWO_NAMESPACES.replace('"type": "a.E"', '"type": "b.E"'), NO, NO),
     # Logical types.
     ('"long"', '{"type": "long", "logicalType": "timestamp-micros"}', OPEN, OPEN),
-    ('{"type": "long", "logicalType": "timestamp-millis"}', '{"type": "long", "logicalType": "timestamp-micros"}',
-     OPEN, OPEN),
+    (json.dumps(MS), json.dumps(US), OPEN, OPEN),
+    (json.dumps({"type": "int", "logicalType": "date"}), json.dumps(MS), OPEN, NO),
+    (*TWO_TIMES, OPEN, OPEN),
     (json.dumps(MONEY | {"scale": 2}), json.dumps(MONEY | {"scale": 3}), OPEN, OPEN),
     (json.dumps(MONEY), json.dumps(MONEY | {"scale": 0}), YES, YES),
 ]  # fmt: skip
