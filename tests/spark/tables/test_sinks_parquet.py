@@ -113,7 +113,7 @@ def test_write_once_without_a_query_needs_app_id(spark, tmp_path):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"))
     with pytest.raises(ValueError, match=r"app_id must be 1 to 100 letters, .*, got 'a/b'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a/b")
-    with pytest.raises(ValueError, match="partition_by must name columns of the rows, got 'i'"):
+    with pytest.raises(TypeError, match="partition_by must be a tuple of columns, got 'id'"):
         ids.write_once(spark.range(1), 0, str(tmp_path / "table"), app_id="a", partition_by="id")
     for wrong in (1.0, True, None, "01", -1, 1 << 63):
         with pytest.raises((TypeError, ValueError), match="batch_id must be"):
