@@ -123,7 +123,9 @@ class SqlStore:
             asked, values = (_HEADS, (key,)) if handler is None else (f"{_HEADS} WHERE n.name = ?", (key, handler))
             for number, name, newest, packed in connection.execute(self._sql(asked), values).fetchall():
                 entries = connection.execute(self._sql(_ENTRIES), (number, key)).fetchall()
-                kept = [Kept._make((*entry[:4], unpack(entry[4]))) for entry in entries]
+                kept = [
+                    Kept(version, id, at, stored_at, unpack(state)) for version, id, at, stored_at, state in entries
+                ]
                 found += assemble(name, newest, unpack(packed), kept)
             return sorted(found, key=lambda version: (version.handler, version.version))
 

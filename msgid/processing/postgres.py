@@ -12,7 +12,7 @@ from msgid._retrying import retry, within
 from msgid._validate import check_installed, quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import DEFAULT_REMEMBER, check_process
+from msgid.processing.store import DEFAULT_REMEMBER, HASH_IN, check_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ _ASKED: Final = (
 # tables were empty, so no plan may scan a table: LATERAL with FOR UPDATE runs for each key, and ctid finds the rows of
 # a locked head. "IS TRUE" prevents a join: the planner then looks up each key in a hash of the winners. Arrays are sent
 # in binary form ("b"), which psycopg encodes several times as fast as text.
-_APPEND: Final = """
+_APPEND: Final = f"""
 WITH asked AS (
     SELECT * FROM unnest(%(keys)b::text[], %(read)b::bigint[], %(before)b::bytea[], %(versions)b::bigint[],
         %(states)b::bytea[]) AS t (key, read, before, version, packed)
@@ -53,7 +53,7 @@ WITH asked AS (
     SELECT o.*, h.place FROM ordered o CROSS JOIN LATERAL (
         SELECT ctid AS place FROM msgid_heads
         WHERE handler = %(handler)s AND key = o.key AND version = o.read
-        AND substr(packed, 2, 8) = substr(o.before, 2, 8) FOR UPDATE
+        AND {HASH_IN.format("packed")} = {HASH_IN.format("o.before")} FOR UPDATE
     ) h
 ), moved AS (
     UPDATE msgid_heads h SET version = l.version, packed = l.packed

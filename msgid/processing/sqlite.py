@@ -17,7 +17,7 @@ from msgid._retrying import retry, within
 from msgid._validate import quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
-from msgid.processing.store import DEFAULT_REMEMBER, check_process, hash_of
+from msgid.processing.store import DEFAULT_REMEMBER, HASH_IN, check_process, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +30,9 @@ _T = TypeVar("_T")
 _URL: Final = re.compile("file:|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SIZES: Final = (4, 32, 256)
 """The numbers of rows that one statement reads; only a few, so that each statement stays prepared."""
-_UPDATE: Final = """
+_UPDATE: Final = f"""
 UPDATE msgid_heads SET version = ?, packed = ?
-WHERE handler = ? AND key = ? AND version = ? AND substr(packed, 2, 8) = substr(?, 2, 8)"""
+WHERE handler = ? AND key = ? AND version = ? AND {HASH_IN.format("packed")} = {HASH_IN.format("?")}"""
 _INSERT: Final = "INSERT INTO msgid_heads VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _ENTRIES: Final = "INSERT INTO msgid_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UNPUBLISHED: Final = "INSERT OR REPLACE INTO msgid_unpublished VALUES (?, ?, ?)"
@@ -48,6 +48,7 @@ SELECT r.hash, r.stored_at
 FROM asked CROSS JOIN msgid_remembered r ON r.handler = ? AND r.hash = asked.column1"""
 _MARK: Final = "msgid_began"
 """The table in a file that gets its first entry, or has had it; with a row, states were deleted on purpose."""
+_CREATE_MARK: Final = f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)"
 _FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _opened: Final[Counter[tuple[int, int, int]]] = Counter()
 """The number of open connections by process, device and inode; those of other processes are inherited."""
@@ -182,14 +183,13 @@ class SqliteStore(SqlStore):
 
     def _emptied(self, connection: sqlite3.Connection) -> None:
         # Another process may have written the mark after this one looked, or dropped it.
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)")
+        connection.execute(_CREATE_MARK)
         connection.execute(f"INSERT INTO {_MARK} SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM {_MARK})")
 
     def _mark(self) -> None:
         """Write into the file itself, not only into its log, that the store will have entries."""
         if not self._is_marked:
-            create = f"CREATE TABLE IF NOT EXISTS {_MARK} (at BIGINT)"
-            self._transact(lambda connection: connection.execute(create), writes=True)
+            self._transact(lambda db: db.execute(_CREATE_MARK), writes=True)
             self._transact(lambda db: db.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True)
             self._is_marked = True
 

@@ -43,6 +43,9 @@ DEFAULT_REMEMBER: Final = timedelta(days=90)
 _SMALL: Final = 256
 """The length of a state in bytes up to which compression does not pay."""
 _PLAIN, _DEFLATED = b"P", b"W"
+_HASH_BYTES: Final = 8
+HASH_IN: Final = f"substr({{}}, 2, {_HASH_BYTES})"
+"""The hash of a packed state in SQL."""
 
 
 class Entry(NamedTuple):
@@ -213,7 +216,7 @@ def pack(state: bytes | None) -> bytes | None:
     """
     if state is None:
         return None
-    hashed = hashlib.blake2b(state, digest_size=8).digest()
+    hashed = hashlib.blake2b(state, digest_size=_HASH_BYTES).digest()
     if len(state) <= _SMALL:
         return _PLAIN + hashed + state
     return _DEFLATED + hashed + zlib.compress(state, 1)
@@ -223,7 +226,7 @@ def unpack(packed: bytes | None) -> bytes | None:
     """Return the state that `pack` compressed."""
     if packed is None:
         return None
-    kind, content = bytes(packed[:1]), bytes(packed[9:])
+    kind, content = bytes(packed[:1]), bytes(packed[1 + _HASH_BYTES :])
     if kind not in (_PLAIN, _DEFLATED):
         raise ValueError(f"packed must be a packed state, got {quote(packed)}")
     return content if kind == _PLAIN else zlib.decompress(content)

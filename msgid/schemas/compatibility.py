@@ -108,12 +108,12 @@ def _by_place(schema: Any) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
     """Return the logical types at each place of a schema: a union has several, and so have its records."""
     found: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
     for place, logical in _logical_types(schema):
-        found.setdefault(place, set()).update([logical] if logical[0] else [])
+        found.setdefault(place, set()).update(logical)
     return found
 
 
-def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """Yield the place of each type in a schema, and its logical type; readers ignore an invalid or unknown one."""
+def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[tuple[Any, ...]]]]:
+    """Yield the place of each type in a schema, and its logical type if it has one."""
     if isinstance(schema, list):
         for branch in schema:
             yield from _logical_types(branch, place)
@@ -126,16 +126,17 @@ def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[t
         for field in schema.get("fields", ()):
             yield from _logical_types(field["type"], (*place, field["name"]))
     elif schema is not None:
-        yield place, (None, None, 0)
+        yield place, set()
 
 
-def _logical_type(schema: dict[str, Any], kind: str) -> tuple[Any, ...]:
+def _logical_type(schema: dict[str, Any], kind: str) -> set[tuple[Any, ...]]:
+    """Return the logical type of a type; readers ignore an invalid or unknown one."""
     from fastavro.read import LOGICAL_READERS
 
     name = schema.get("logicalType")
     if f"{kind}-{name}" not in LOGICAL_READERS or (name == "decimal" and not is_decimal(schema)):
-        return (None, None, 0)
-    return (name, schema.get("precision"), schema.get("scale") or 0)
+        return set()
+    return {(name, schema.get("precision"), schema.get("scale") or 0)}
 
 
 def _json(reader: Any, writer: Any) -> Comparison:

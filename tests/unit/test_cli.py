@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from threading import TIMEOUT_MAX
 
 import pytest
 from helpers import vector_files as vectors
@@ -24,6 +25,7 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
+BAD_INTERVAL = f"interval must be more than 0 and at most {TIMEOUT_MAX:.0f} seconds, got 0"
 INVOICE = "01DF8354A8161BB5AE024CCDBE2DFA320C"
 ORDER = "013B0121EF30BE0000024CCDBE000004D2"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"
@@ -254,7 +256,7 @@ def test_command_prints_the_id_that_the_function_returns(arguments, printed):
         (["translate", V1, "no-id"], 1, "argument 2: invalid message id 'no-id'"),
         (["clean", ".", "--policy", "policy.toml"], 1, "no segments in .: it must hold files such as 0000"),
         (["clean", ".", "--policy", "off.toml"], 1, "the policy off.toml is not enabled: no segment is looked at"),
-        (["clean", ".", "--policy", "wrong.toml"], 1, "Error: interval must be more than 0 and at most "),
+        (["clean", ".", "--policy", "wrong.toml"], 1, f"Error: {BAD_INTERVAL}"),
     ],
 )
 def test_wrong_argument_is_one_line_that_quotes_it(arguments, status, said, tmp_path, monkeypatch):

@@ -132,7 +132,9 @@ def test_command_for_spark_without_pyspark_names_what_to_install():
     program += "from spark_ext.__main__ import main; main()"
     result = python(program)
     assert result.returncode == 1
-    assert re.fullmatch(r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]'.*\n", result.stderr)
+    assert re.fullmatch(
+        r"msgid-spark: the command line needs \w+: pip install 'msgid\[spark,cli\]' .*\n", result.stderr
+    )
 
 
 def test_packages_for_type_checkers_are_marked_typed():

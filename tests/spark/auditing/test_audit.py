@@ -307,9 +307,7 @@ def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
 @pytest.mark.details
 def test_naming_a_column_leaves_the_others_known(spark):
     """The report has the findings of a table whose columns are all found by name, as in Python."""
-    rows = [
-        (str(msgid.position_id("o", offset, 0)), "o", offset, body) for offset, body in ((0, "a"), (2, "b"), (2, "c"))
-    ]
+    rows = [(str(msgid.position_id("o", n, 0)), "o", n, body) for n, body in ((0, "a"), (2, "b"), (2, "c"))]
     df = spark.createDataFrame(rows, ["id", "source", "offset", "content"])
     expected = msgid.audit.audit_table(df.toArrow()).to_json()
     assert json.loads(expected)["findings"]

@@ -27,6 +27,7 @@ UTC = pa.timestamp("us", "UTC")
 EDGES = (0, 28, 60, 65_530, 65_566, 131_068, 2**32 - 3, 2**47, 2**48 - 8)
 """Starts of offsets: words of 32, blocks of 65,536 and the last offset."""
 SEQUENCES = (0, 0, 200, 65_530, 2**22 - 4, 2**31, 2**32 - 9)
+NIGHT = [pytest.param(way, 34, marks=pytest.mark.volume) for way in SIZES]
 UUID = "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"
 OTHERS = [None, "", "x", "é" * 17, "G" * 34, "02" * 17, UUID, UUID.lower(), "7F0000010000238F000000000001E240",
           "007f0000010000238f000000000001e240", "7F0000010000238F" + "00000100" + "00000000", "y" * 300]  # fmt: skip
@@ -168,9 +169,6 @@ def check(spark, seed, number, path, sizes):
              (compared((df, spark.read.parquet(str(path / "landed.parquet"))), sizes, **columns),
               msgid.audit.compare(table, landed, **columns))]  # fmt: skip
     assert found[0] == found[1], note
-
-
-NIGHT = [pytest.param(way, 34, marks=pytest.mark.volume) for way in SIZES]
 
 
 @pytest.mark.parametrize(("way", "rounds"), [("summaries", 1), *NIGHT])

@@ -221,7 +221,9 @@ def test_what_a_stream_needs_is_said_at_once(spark, default_state_store, tmp_pat
         ids.deduplicate(df)
     with pytest.raises(ValueError, match=r"needs the RocksDB state store: spark\.conf\.set"):
         ids.deduplicate(df, timestamp="at", within="1 minute")
-    with pytest.raises(ValueError, match=r"the watermark of `df` must be .* got {'at': 120000} in milliseconds; do"):
+    with pytest.raises(
+        ValueError, match=r"the watermark of `df` must be .* got {'at': 120000} in milliseconds; do not"
+    ):
         ids.deduplicate(df.withWatermark("at", "2 minutes"), timestamp="at", within="1 minute")
     for buckets in (0, 65_537):
         with pytest.raises(ValueError, match="buckets must be 1 to 65536, got"):

@@ -43,6 +43,7 @@ DIFFERENT = [
     ("0.0D", "CAST('NaN' AS DOUBLE)"),
     ("0.1D", "0.1D + 1e-17D + 1e-16D"),
     ("CAST(NULL AS ARRAY<INT>)", "CAST(array() AS ARRAY<INT>)"),
+    ("array(1, NULL)", "array(1)"),
     ("array(CAST(NULL AS INT))", "CAST(array() AS ARRAY<INT>)"),
     ("array('a, b')", "array('a', 'b')"),
     ("array('1:a')", "array('1:', 'a')"),
@@ -52,13 +53,16 @@ DIFFERENT = [
     ("map('x', 1)", "map('x', CAST(NULL AS INT))"),
     ("map('x', 1)", "map('x', 1, 'y', 2)"),
     ("map('x', 1, 'y', 2)", "map('x', 2, 'y', 1)"),
+    ("named_struct('x', 1, 'y', CAST(NULL AS INT))", "named_struct('x', CAST(NULL AS INT), 'y', 1)"),
     ("CAST(NULL AS STRUCT<x: INT>)", "named_struct('x', CAST(NULL AS INT))"),
     ("X'FF'", "X'FE'"),
     ("X'FF'", "X'EFBFBD'"),
     ("array(X'FF')", "array(X'FE')"),
+    ("DATE'2026-01-01'", "DATE'2026-01-02'"),
     ("TIMESTAMP'2026-11-01 01:30:00-04:00'", "TIMESTAMP'2026-11-01 01:30:00-05:00'"),
     ("TIMESTAMP_NTZ'2026-03-08 02:30:00'", "TIMESTAMP_NTZ'2026-03-08 03:30:00'"),
     ("TIMESTAMP_NTZ'2026-01-01 00:00:00.000001'", "TIMESTAMP_NTZ'2026-01-01 00:00:00.000002'"),
+    ("1.10BD", "1.11BD"),
     ("1.5BD", "-1.50BD"),
     ("CAST(1 AS DECIMAL(10, 0))", "CAST(10 AS DECIMAL(12, 2))"),
     ("0.1BD", "0.01BD"),
@@ -95,7 +99,7 @@ def test_fingerprints_of_rows_tell_columns_apart(spark):
 
 
 def test_fingerprints_of_numbers_beside_null_differ(spark):
-    """A missing value and the sign of the number after it are no negative number."""
+    """NULL before a positive number differs from a negative number, in each type that writes its sign."""
     df = spark.createDataFrame([*itertools.product((None, -1, 1), repeat=4)], "a int, b int, c int, d int")
     for form in ("{}", "{} * 1.5BD", "DATE'1970-01-01' + {}", "array({0}, {0})", "struct({0})"):
         rows = df.selectExpr(*(f"{form.format(name)} AS {name}" for name in df.columns))

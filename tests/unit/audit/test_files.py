@@ -172,9 +172,7 @@ def test_json_lines_of_several_kinds_take_steps_in_proportion_to_the_lines(tmp_p
     """Each column is made once, whatever the number of lines."""
     made, column = [], audit._files._json_column
     monkeypatch.setattr(audit._files, "_json_column", lambda values: made.append(len(values)) or column(values))
-    (tmp_path / "a.jsonl").write_text(
-        "".join(f'{{"id": "{n}", "n": {n if n % 2 else "true"}}}\n' for n in range(1_000))
-    )
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": "{n}", "n": {n if n % 2 else "true"}}}\n' for n in range(1000)))
     assert audit.audit_file(tmp_path / "a.jsonl").rows == 1_000
     assert made == [1_000, 1_000]
 

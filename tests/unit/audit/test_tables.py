@@ -137,9 +137,7 @@ def test_ids_from_the_future_or_before_a_bound_are_found():
     """An ID is dated at most a second after its row landed, and not before the earliest time allowed."""
     seconds = int(AT.timestamp()) - layout.EPOCH_UNIX
     table = pa.table({"id": ids((seconds, 1), (seconds + 1, 2), (seconds + 2, 3)), "landed": [AT] * 3})
-    assert found(audit.audit_table(table, landed="landed")) == {
-        ("future_ids", "table"): (1, ids((seconds + 2, 3))[0]),
-    }
+    assert found(audit.audit_table(table, landed="landed")) == {("future_ids", "table"): (1, ids((seconds + 2, 3))[0])}
     report = audit.audit_table(table.select(["id"]), not_before=AT + timedelta(seconds=1))
     assert found(report) == {("future_ids", "table"): (1, ids((seconds, 1))[0])}
     skipped = audit.audit_table({"offset": [1]}, not_before=AT).not_checked

@@ -123,9 +123,8 @@ def test_parse_of_every_kind_reads_back(msgid, id):
     assert bytes(back) == bytes(id)
     if id.version == 0:
         tail = bytes(id)[-12:]
-        rule = layout.v0_kind(
-            int.from_bytes(tail[:4], "big", signed=True), int.from_bytes(tail[4:], "big", signed=True)
-        )
+        words = [int.from_bytes(part, "big", signed=True) for part in (tail[:4], tail[4:])]
+        rule = layout.v0_kind(*words)
         assert back.kind == rule
         assert (back == id) == (isinstance(id, msgid.BrokerOffsetId) == (rule == "v0-broker-offset"))
     else:

@@ -13,11 +13,11 @@ from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, decide, is_
     ("setting", "says"),
     [
         ({"interval": 0}, r"interval must be more than 0 and at most \d+ seconds, got 0"),
-        ({"interval": timedelta(0)}, "interval must be more than 0"),
+        ({"interval": timedelta(0)}, r"interval must be more than 0 and at most \d+ seconds, got 0"),
         ({"interval": -1}, "interval must be more than 0"),
         ({"interval": float("nan")}, "interval must be more than 0"),
         ({"interval": True}, "interval must be more than 0"),
-        ({"interval": float("inf")}, r"at most \d+ seconds, got inf"),
+        ({"interval": float("inf")}, r"interval must be more than 0 and at most \d+ seconds, got inf"),
         ({"interval": "5"}, "interval must be a timedelta or text such as '1 day', of 0 or more, got '5'"),
         ({"default_expiry": -1}, "default_expiry must be an integer of 0 to 4294967295 seconds, got -1"),
         ({"default_expiry": 1.5}, "default_expiry must be an integer of 0 to 4294967295 seconds"),
