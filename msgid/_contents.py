@@ -147,6 +147,12 @@ def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.array([-1 if value is None else places.setdefault(value, len(places)) for value in values], np.int64)
 
 
+def encodings(column: pa.ChunkedArray) -> list[bytes | None]:
+    """Return the canonical encoding of each value of an Arrow column; None for NULL."""
+    type = column.type
+    return [None if value is None else encoded(_with_maps(value, type)) for value in column.to_pylist()]
+
+
 def _with_maps(value: Any, type: pa.DataType) -> Any:
     """Return a value of Arrow in which each map, a list of pairs, is a dict from encoded keys."""
     import pyarrow as pa

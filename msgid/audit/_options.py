@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from msgid.audit._duck import Limits
     from msgid.audit.definitions import Holes
 
 
@@ -57,6 +59,11 @@ class AuditOptions(ColumnNames, total=False):
         clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
             text. Default: ``"1 day"``.
         max_gaps: Number of missing ranges that the report lists; the findings count all. Default: 10,000.
+        timezone: Offset from UTC of times as text that do not name theirs: ``UTC``, or such as ``+02:00``. Default:
+            such a time is not read.
+        memory: Bytes of memory that the audit may take, as a number or as text such as ``"1GiB"``. Default: a quarter
+            of the machine's, at most 4 GiB. On Spark, the session decides.
+        temp_dir: Folder of temporary files. Default: that of the system. On Spark, the session decides.
     """
 
     landed: str | None
@@ -66,12 +73,16 @@ class AuditOptions(ColumnNames, total=False):
     not_before: datetime | None
     clock_jump: timedelta | str
     max_gaps: int
+    timezone: str | None
+    memory: int | str | None
+    temp_dir: str | None
 
 
 COLUMNS: Final = ("id", "source", "offset", "timestamp", "content", "life")
 """The names of `ColumnNames`."""
 _COLUMNS_OF_AUDIT: Final = (*COLUMNS, "landed", "parent")
-_RULES: Final = ("holes", "without", "not_before", "clock_jump", "max_gaps")
+_RULES: Final = ("holes", "without", "not_before", "clock_jump", "max_gaps", "timezone")
+_LIMITS: Final = ("memory", "temp_dir", "progress")
 
 
 def columns_in(function: str, options: Mapping[str, Any], *, is_audit: bool = False) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def columns_in(function: str, options: Mapping[str, Any], *, is_audit: bool = Fa
     """
     names = _COLUMNS_OF_AUDIT if is_audit else COLUMNS
     for name in options:
-        if name not in names and not (is_audit and name in _RULES):
+        if name not in names and not (is_audit and name in (*_RULES, *_LIMITS)):
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     return {name: options.get(name, "id" if name == "id" else None) for name in _COLUMNS_OF_AUDIT}
 
@@ -102,6 +113,7 @@ class Rules:
         earliest: The earliest Unix second of an ID that is not a finding, or None.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
         max_gaps: Number of ranges to list.
+        timezone: The offset from UTC of times that do not name theirs, or None.
     """
 
     holes: Holes | None = None
@@ -109,6 +121,7 @@ class Rules:
     earliest: int | None = None
     clock_jump: int = CLOCK_JUMP // timedelta(seconds=1)
     max_gaps: int = MAX_GAPS
+    timezone: str | None = None
 
     @property
     def shortest(self) -> int:
@@ -135,4 +148,57 @@ def rules_in(options: Mapping[str, Any]) -> Rules:
     if not 1 <= jump <= UINT32_MAX:
         raise ValueError(f"clock_jump must be 1 second to 136 years, got {given['clock_jump']}")
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
-    return Rules(holes, names, earliest, jump, integer("max_gaps", given.get("max_gaps", MAX_GAPS), 0, 1_000_000))
+    most = integer("max_gaps", given.get("max_gaps", MAX_GAPS), 0, 1_000_000)
+    return Rules(holes, names, earliest, jump, most, _timezone(given.get("timezone")))
+
+
+def _timezone(value: object) -> str | None:
+    """Return an offset from UTC as it follows a time, or None.
+
+    Raises:
+        ValueError: if the value is not an offset. The name of a zone has other offsets in other months.
+
+    >>> _timezone("UTC"), _timezone("-03:30")
+    ('+00:00', '-03:30')
+    """
+    if value is None or (isinstance(value, str) and value.upper() in ("UTC", "Z")):
+        return None if value is None else "+00:00"
+    if not isinstance(value, str) or not _OFFSET_FROM_UTC.fullmatch(value):
+        raise ValueError(f"timezone must be UTC or an offset such as +02:00, got {quote(value)}")
+    return value
+
+
+def limits_in(options: Mapping[str, Any]) -> Limits:
+    """Return what an audit may use of the machine.
+
+    Raises:
+        TypeError, ValueError: if an argument is not allowed.
+    """
+    from msgid.audit._duck import Limits
+
+    memory = options.get("memory")
+    if memory is not None:
+        memory = _bytes_of(memory)
+    return Limits(memory, options.get("temp_dir"), bool(options.get("progress")))
+
+
+def _bytes_of(value: object) -> int:
+    """Return a number of bytes, given as an integer or as text.
+
+    >>> _bytes_of("1.5GiB"), _bytes_of("512 MB")
+    (1610612736, 512000000)
+    """
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(value, str) and not found:
+        raise ValueError(f"memory must be bytes, or text such as 1GiB or 500MB, got {quote(value)}")
+    if found:
+        number, unit = found.groups()
+        value = int(float(number) * _UNITS[unit.upper()])
+    return integer("memory", value, LEAST_MEMORY, 1 << 60)
+
+
+LEAST_MEMORY: Final = 256 << 20
+"""The fewest bytes of memory that an audit takes."""
+_OFFSET_FROM_UTC: Final = re.compile(r"[+-](?:0\d|1[0-7]):[0-5]\d|[+-]18:00", re.ASCII)
+_UNITS: Final = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", re.ASCII | re.IGNORECASE)

@@ -30,8 +30,7 @@ import numpy as np
 
 from msgid import layout
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._logs import per_scope
-from msgid.audit._spans import Gaps, divided, gaps_between, spans_of, starts_of
+from msgid.audit._spans import Gaps, divided, gaps_between, per_scope, spans_of, spans_of_words, starts_of
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, part_of
 from msgid.ids.node import shared_by
@@ -124,6 +123,16 @@ def generator_facts(ids: Ids, rules: Rules) -> Facts:
     pairs, generator = generators_of(ids.v1.node[rows], ids.v1.pid[rows])
     spans = spans_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
     return facts_of_spans(pairs, spans, rules)
+
+
+def facts_of_words(
+    node: NDArray[Any], pid: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any], rules: Rules
+) -> Facts:
+    """Return the facts of generators, all of whose words are passed: see `spans` in `reduce.sql`."""
+    if not len(node):
+        return NOTHING
+    pairs, generator = generators_of(node, pid)
+    return facts_of_spans(pairs, spans_of_words(generator, seconds, word, mask), rules)
 
 
 def generators_of(node: NDArray[Any], pid: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

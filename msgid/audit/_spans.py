@@ -13,7 +13,7 @@ import numpy as np
 from msgid.audit.facts import Counted, Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -125,6 +125,25 @@ def divided(spans: Spans) -> Spans:
     place = first[row] + np.arange(len(row)) - (np.cumsum(pieces) - pieces)[row]
     start = spans.scope[row] << _NUMBER_BITS
     return spans.take(row)._replace(low=bounds[place] - start, high=bounds[place + 1] - 1 - start)
+
+
+def per_scope(
+    check: str,
+    names: list[str],
+    scope: NDArray[np.int64],
+    count: NDArray[np.int64],
+    rank: NDArray[np.int64],
+    x: NDArray[np.int64],
+    y: NDArray[np.int64] | None = None,
+) -> Iterator[Counted]:
+    """Yield the sum of the counts of each scope, with the example of the highest rank and then the lowest ``x``."""
+    order = np.lexsort((x, -rank, scope))
+    order = order[count[order] > 0]
+    places = np.flatnonzero(starts_of(scope[order]))
+    sums = np.add.reduceat(count[order], places)
+    for place, total in zip(order[places], sums, strict=True):
+        second = None if y is None else int(y[place])
+        yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
 HOLES: Final = -1

@@ -1,0 +1,374 @@
+"""Reduce, on one machine: the columns of a table as the roles that the statements know: log, offset, ID and times."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from msgid import layout
+from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
+from msgid._validate import quote
+from msgid.audit._duck import literal, quoted
+from msgid.audit._inputs import LOG, check_joined, check_named_by
+from msgid.audit._reduce import Relations
+from msgid.audit.definitions import AHEAD_S
+from msgid.errors import InvalidMessageId
+from msgid.ids._bytes import identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from msgid._known_tables import Columns
+    from msgid.audit._duck import Duck
+    from msgid.audit._options import Rules
+    from msgid.audit._sources import Source
+
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
+                    "UBIGINT", "UHUGEINT")  # fmt: skip
+_FIRST_MICRO, _LAST_MICRO = UNIX_SECONDS_MIN * 1_000_000, last_moment(1_000_000)
+_FIRST_MILLI, _LAST_MILLI = UNIX_SECONDS_MIN * 1_000, last_moment(1_000)
+_DATE_TIME: Final = r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?"
+_ZONED: Final = _DATE_TIME + r"(Z|[+-](0\d|1[0-7])(:?[0-5]\d)?|[+-]18(:?00)?)"
+_UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_WAS_TEXT: Final = (
+    "if this column was text before an engine read it as a number, read it as text; else pass another column"
+)
+
+WORDS: Final = {
+    "node": "CAST(key >> 75 AS BIGINT)",
+    "pid": "CAST((key >> 59) & 65535 AS BIGINT)",
+    "seconds": f"CAST((key >> 27) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}",
+    "word": "CAST(key & 134217727 AS BIGINT)",
+    "is_uuid": f"regexp_full_match(value, '{_UUID}')",
+    "identity": "msgid_identity(value)",
+}
+"""The fields of a key, which are the first 123 bits after the version of an ID, and the identity of a value."""
+
+
+def kind_of(type: str) -> str:
+    """Return the kind of a type of DuckDB: ``text`` for bytes too, one kind for all nested types, or its name.
+
+    >>> kind_of("BLOB"), kind_of("STRUCT(a INTEGER)"), kind_of("TIMESTAMP WITH TIME ZONE")
+    ('text', 'nested', 'timestamp with a time zone')
+    """
+    if type in ("VARCHAR", "BLOB", "UUID") or type.startswith("ENUM("):
+        return "text"
+    if type in _INTEGERS:
+        return "integer"
+    if type.endswith("]") or type.startswith(("STRUCT(", "MAP(", "UNION(")):
+        return "nested"
+    known = {'"NULL"': "null", "TIMESTAMP WITH TIME ZONE": "timestamp with a time zone"}
+    return known.get(type, "decimal" if type.startswith("DECIMAL") else re.sub(r"_(S|MS|NS)$", "", type).lower())
+
+
+def relations_of(duck: Duck, source: Source, columns: Columns, rules: Rules) -> Relations:
+    """Return the relations of a table.
+
+    Args:
+        duck: The connection.
+        source: The table.
+        columns: Its columns.
+        rules: The rules of the audit.
+
+    Raises:
+        ValueError: if a column has a type that is not read.
+    """
+    types = source.columns
+    _add_functions(duck)
+    keys = [*columns.source, *([] if columns.life is None else [columns.life])]
+    roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
+    has_times_of_ids = columns.timestamp is None and columns.id is not None
+    if columns.offset is not None:
+        roles["off"] = _offset(columns.offset, types[columns.offset])
+    for role, argument, name in (("sent", "timestamp", columns.timestamp), ("landed", "landed", columns.landed)):
+        roles[role] = "CAST(NULL AS BIGINT)" if name is None else _micros(argument, name, types[name], rules)
+    for role, name in (("id", columns.id), ("parent", columns.parent)):
+        if name is not None:
+            roles[role] = _id_text(role, name, types[name])
+    needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
+    base = _selected(source, roles, needed)
+    if not source.is_cheap:
+        base = duck.kept("base", base)
+    else:
+        base = _view(duck, "base", base)
+    with_content = base
+    if columns.content:
+        roles["content"] = f"row({', '.join(_content(duck, name, types[name]) for name in columns.content)})"
+        with_content = _view(duck, "contents", _selected(source, roles, [*needed, *columns.content]))
+    time = f"CASE WHEN {_is_v1('id')} THEN {_seconds_of('id')} * 1000000 END" if has_times_of_ids else "sent"
+    names: Callable[[list[Any]], dict[Any, str]] = dict
+    placed = contents = None
+    if columns.offset is not None:
+        join, names = _logs(duck, base, columns, [types[name] for name in keys])
+        placed = _view(duck, "placed", _placed(base, join, time))
+        contents = placed if with_content is base else _view(
+            duck, "placed_contents", _placed(with_content, join, time, "content")
+        )  # fmt: skip
+    ids = id_contents = children = identities = None
+    if columns.id is not None:
+        near = "landed" if columns.landed else "sent"
+        ids = _view(duck, "ids", _ids(base, near, columns, rules))
+        id_contents = ids if with_content is base else _view(
+            duck, "id_contents", _ids(with_content, near, columns, rules, "content")
+        )  # fmt: skip
+        if columns.parent is not None:
+            fields = ", ".join(f"{WORDS[name]} AS {name}" for name in ("node", "pid"))
+            with_parents = _ids(base, near, columns, rules, f"{_identity('parent')} AS parent")
+            children = _view(
+                duck, "children", f"SELECT key, part, place, {fields}, parent FROM ({with_parents}) WHERE key IS NOT NULL"
+            )
+            identities = _view(duck, "identities", f"SELECT {_identity('id')} AS identity FROM {base}")
+    group = "count(DISTINCT content)" if columns.content else "CAST(1 AS BIGINT)"
+    return Relations(base, placed, contents, ids, id_contents, children, identities, names, group, WORDS)
+
+
+def _view(duck: Duck, name: str, text: str) -> str:
+    name = duck.new_name(name)
+    duck.run(f"CREATE VIEW {name} AS {text}")
+    return name
+
+
+def _selected(source: Source, roles: dict[str, str], columns: Iterable[str]) -> str:
+    values = ", ".join(f"{value} AS {role}" for role, value in roles.items())
+    return f"SELECT {values} FROM ({source.scan([*dict.fromkeys(columns)])})"
+
+
+def _add_functions(duck: Duck) -> None:
+    """Make the functions of Python that odd values need functions of SQL."""
+
+    def identities(values: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.array([_identity_or_none(value) for value in values.to_pylist()], pa.string())
+
+    def decoded(values: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.array([None if one is None else one.decode("utf-8", "replace") for one in values.to_pylist()])
+
+    duck.function("msgid_identity", identities, "VARCHAR", "VARCHAR")
+    duck.function("msgid_text", decoded, "BLOB", "VARCHAR")
+
+
+def _identity_or_none(value: str | None) -> str | None:
+    try:
+        return None if value is None else identity(value)
+    except InvalidMessageId:
+        return None
+
+
+# --- Logs and offsets ---
+
+
+def _name_part(name: str, type: str) -> str:
+    """Return the value of a column that names the log."""
+    check_named_by(name, kind_of(type), type)
+    return quoted(name)
+
+
+def _logs(
+    duck: Duck, base: str, columns: Columns, types: list[str]
+) -> tuple[tuple[str, str], Callable[[list[Any]], dict[Any, str]]]:
+    """Return the number of a row's log and the join that finds it, and the function of the names of logs.
+
+    Logs are numbered by their names, so that a row has a number in place of a text.
+    """
+    keys = [f"k{place}" for place in range(len(types))]
+    if not keys:
+        return ("1", ""), lambda numbers: dict.fromkeys(numbers, columns.prefix + LOG)
+    texts = [_text(key, type) for key, type in zip(keys, types, strict=True)]
+    sources, life = texts[: len(columns.source)], texts[len(columns.source) :]
+    placed = " AND ".join(f"{key} IS NOT NULL" for key in keys[: len(columns.source)]) or "true"
+    distinct = f"SELECT DISTINCT {', '.join(keys)} FROM {base} WHERE {placed}"
+    name = " || '/' || ".join(sources) if sources else literal(LOG)
+    name = f"{literal(columns.prefix)} || {name}" if columns.prefix else name
+    if life:
+        name = f"{name} || coalesce('@' || {life[0]}, '')"
+    logs = duck.kept("logs", f"SELECT dense_rank() OVER (ORDER BY name) AS log, * FROM "
+                             f"(SELECT {name} AS name, * FROM ({distinct}))")  # fmt: skip
+    if len(sources) > 1:
+        slashes = ", ".join(f"bool_or(contains({text}, '/'))" for text in sources)
+        check_joined(duck.rows(f"SELECT {slashes} FROM {logs}")[0])
+    equal = " AND ".join(
+        f"l.{key} {'=' if place < len(sources) else 'IS NOT DISTINCT FROM'} b.{key}" for place, key in enumerate(keys)
+    )
+
+    def names(numbers: list[Any]) -> dict[Any, str]:
+        asked = ", ".join(map(str, numbers)) or "NULL"
+        return dict(duck.rows(f"SELECT DISTINCT log, name FROM {logs} WHERE log IN ({asked})"))
+
+    return ("l.log", f"LEFT JOIN {logs} AS l ON {equal}"), names
+
+
+def _text(value: str, type: str) -> str:
+    """Return a value of a log's name as text."""
+    return f"msgid_text({value})" if type == "BLOB" else f"CAST({value} AS VARCHAR)"
+
+
+def _placed(base: str, join: tuple[str, str], time: str, *more: str) -> str:
+    """Return the rows by their places: the log and the offset are both NULL if one of them is."""
+    number, joined = join
+    others = "".join(f", {one}" for one in more)
+    return (
+        f"SELECT CASE WHEN off IS NOT NULL THEN log END AS log, CASE WHEN log IS NOT NULL THEN off END AS off, "
+        f"sent, landed, time{others} FROM (SELECT {number} AS log, off, sent, landed, {time} AS time{others} "
+        f"FROM {base} AS b {joined})"
+    )
+
+
+def _offset(name: str, type: str) -> str:
+    """Return the offset of a row: whole numbers of 0 to 2**48 - 1, or their digits; NULL for any other value."""
+    value, between = quoted(name), f"BETWEEN 0 AND {layout.OFFSET_MAX}"
+    if type in _INTEGERS:
+        return f"CAST(CASE WHEN {value} {between} THEN {value} END AS BIGINT)"
+    if type == "VARCHAR":
+        number = f"TRY_CAST({value} AS BIGINT)"
+        return f"CASE WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') AND {number} {between} THEN {number} END"
+    if type.startswith("DECIMAL"):
+        is_whole = f"{value} = floor({value}) AND {value} {between}"
+        return f"CAST(CASE WHEN {is_whole} THEN {value} END AS BIGINT)"
+    if type == '"NULL"':
+        return "CAST(NULL AS BIGINT)"
+    hint = "; a column of pandas with a missing value needs the type Int64" if type in ("DOUBLE", "FLOAT") else ""
+    raise ValueError(f"offset must be a column of integers, got {type.lower()}{hint}")
+
+
+# --- Moments ---
+
+
+def _micros(argument: str, name: str, type: str, rules: Rules) -> str:
+    """Return a moment as microseconds since 1970; NULL if it cannot be read.
+
+    A moment is a timestamp, a date, an integer of milliseconds since 1970 or its digits, or text that names its offset
+    from UTC, unless the caller names it. A timestamp without a time zone and a date are in UTC.
+    """
+    value = quoted(name)
+    if type in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "TIMESTAMP_S", "TIMESTAMP_MS", "DATE"):
+        micros = f"epoch_us({value})"
+        if type == "TIMESTAMP_NS":
+            nanos = f"epoch_ns({value})"
+            micros = f"CASE WHEN {nanos} < 0 THEN ({nanos} - 999) // 1000 ELSE {nanos} // 1000 END"
+        elif type != "TIMESTAMP" and "ZONE" not in type:
+            micros = f"TRY({micros})"
+        return _between(micros, _FIRST_MICRO, _LAST_MICRO)
+    if type in _INTEGERS:
+        return f"CAST({_between(value, _FIRST_MILLI, _LAST_MILLI)} AS BIGINT) * 1000"
+    if type == "VARCHAR":
+        millis = _between(f"TRY_CAST({value} AS BIGINT)", _FIRST_MILLI, _LAST_MILLI)
+        cases = [f"WHEN regexp_full_match({value}, {literal(_ZONED)}) THEN "
+                 f"{_between(f'epoch_us(TRY_CAST({value} AS TIMESTAMPTZ))', _FIRST_MICRO, _LAST_MICRO)}"]  # fmt: skip
+        if rules.timezone is not None:
+            zoned = f"TRY_CAST({value} || {literal(rules.timezone)} AS TIMESTAMPTZ)"
+            cases.insert(0, f"WHEN regexp_full_match({value}, {literal(_DATE_TIME)}) THEN "
+                            f"{_between(f'epoch_us({zoned})', _FIRST_MICRO, _LAST_MICRO)}")  # fmt: skip
+        cases.append(f"WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN {millis} * 1000")
+        return f"CASE {' '.join(cases)} END"
+    if type == '"NULL"':
+        return "CAST(NULL AS BIGINT)"
+    raise ValueError(f"{argument} must be a column of timestamps, of integers or of text, got {type.lower()}")
+
+
+def _between(value: str, low: int, high: int) -> str:
+    return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} END"
+
+
+def check_moments(duck: Duck, source: Source, argument: str, name: str, last: int | None, unread: bool) -> None:
+    """Raise ValueError if numbers are of another unit, or if no time of a column is read though there are some.
+
+    Args:
+        duck: The connection.
+        source: The table.
+        argument: The argument that names the column.
+        name: The column.
+        last: The last moment of the column in microseconds since 1970, or None.
+        unread: Whether no row has a moment.
+    """
+    type, value = source.columns[name], quoted(name)
+    is_number = "true" if type in _INTEGERS else f"regexp_full_match({value}, '-?[0-9]{{1,19}}')"
+    if type not in (*_INTEGERS, "VARCHAR"):
+        return
+    seconds = last is not None and 10**9 <= last // 1_000 < 3 * 10**9
+    if not unread and not (seconds and argument == "timestamp"):
+        return
+    asked = f"SELECT max(CAST({value} AS HUGEINT)) FROM ({source.scan([name])}) WHERE {is_number}"
+    ((number,),) = duck.rows(asked.replace("CAST(", "TRY_CAST("))
+    if number is not None:
+        check_unit(f"`{argument}`", int(number), 1_000)
+    if unread and type == "VARCHAR":
+        ((text,),) = duck.rows(f"SELECT min({value}) FROM ({source.scan([name])})")
+        if text is not None and re.fullmatch(_DATE_TIME, text):
+            raise ValueError(
+                f"`{argument}` must have times that name their offset from UTC, got {quote(text)}: pass timezone='UTC' "
+                "if the times are in UTC, or another offset"
+            )
+
+
+# --- IDs ---
+
+
+def _id_text(argument: str, name: str, type: str) -> str:
+    """Return the text of an ID: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or hex digits."""
+    value = quoted(name)
+    if type == "VARCHAR":
+        return value
+    if type == "UUID" or type.startswith("ENUM("):
+        return f"CAST({value} AS VARCHAR)"
+    if type == '"NULL"':
+        return "CAST(NULL AS VARCHAR)"
+    if type == "BLOB":
+        printable = f"regexp_full_match(hex({value}), '([2-6][0-9A-F]|7[0-9A-E])*')"
+        length, first = f"octet_length({value})", f"hex({value}[1:1])"
+        is_id = f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
+        return f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
+    hint = _WAS_TEXT if kind_of(type) in ("integer", "decimal", "double", "float") else "cast it to text"
+    raise ValueError(f"`{argument}` must be a column of text, binary or UUIDs, got {quote(name)} of type {type}: {hint}")
+
+
+def _is_v1(id: str) -> str:
+    return f"strlen({id}) = 34 AND starts_with({id}, '01') AND NOT contains({id}, '_')"
+
+
+def _seconds_of(id: str) -> str:
+    return f"(TRY_CAST('0x' || {id}[19:26] AS BIGINT) + {layout.EPOCH_UNIX})"
+
+
+def _ids(base: str, near: str, columns: Columns, rules: Rules, *more: str) -> str:
+    """Return the rows by their IDs: key, part and place of version 1, and the text of any other value."""
+    others = "".join(f", {one}" for one in more)
+    seconds = f"CAST((number >> 32) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}"
+    is_future = [f"({seconds} - {AHEAD_S}) * 1000000 > landed"] if columns.landed else []
+    is_future += [] if rules.earliest is None else [f"{seconds} < {rules.earliest}"]
+    future = f"CASE WHEN {' OR '.join(is_future)} THEN 1 ELSE 0 END" if is_future else "0"
+    read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || id[3:] AS UHUGEINT) END"
+    return (
+        f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
+        f"CASE WHEN number IS NULL THEN id END AS value, {near} AS near, {future} AS future{others} "
+        f"FROM (SELECT *, {read} AS number FROM {base})"
+    )
+
+
+def _identity(id: str) -> str:
+    """Return the identity of the text of an ID."""
+    number = f"TRY_CAST('0x' || {id}[3:] AS UHUGEINT)"
+    return (
+        f"CASE WHEN {_is_v1(id)} AND {number} IS NOT NULL THEN upper({id}) "
+        f"WHEN regexp_full_match({id}, '{_UUID}') THEN {id} ELSE msgid_identity({id}) END"
+    )
+
+
+def _content(duck: Duck, name: str, type: str) -> str:
+    """Return the value by which contents are equal. DuckDB compares maps by the order of their entries; we do not."""
+    value = quoted(name)
+    if "MAP(" not in type:
+        return value
+    function = duck.new_name("msgid_content")
+
+    def encoded(values: Any) -> Any:
+        import pyarrow as pa
+
+        from msgid._contents import encodings
+
+        return pa.array(encodings(values), pa.binary())
+
+    duck.function(function, encoded, type, "BLOB")
+    return f"{function}({value})"

@@ -1,0 +1,171 @@
+"""Run an audit: read a table, reduce it to facts, and report them."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+from msgid._known_tables import ids_inside
+from msgid.audit._duck import Duck, Limits
+from msgid.audit._inputs import checked_columns
+from msgid.audit._options import columns_in, limits_in, rules_in
+from msgid.audit._reduce import facts_of
+from msgid.audit._roles import check_moments, relations_of
+from msgid.audit._sources import open_file, open_frame, open_ids, read_error
+from msgid.audit.report import report_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
+
+    from typing_extensions import Unpack
+
+    from msgid._known_tables import Columns
+    from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._sources import Source
+    from msgid.audit.definitions import Format
+    from msgid.audit.report import Report
+
+
+def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
+    """Return the report of the lost, repeated and late messages in a table, by their IDs and positions.
+
+    Args:
+        table: Arrow table, one row per message; a DataFrame of pandas or polars, a relation of DuckDB, or any other
+            table that exports a stream of Arrow; a dict of columns; a list of dicts, one per row; or a list, array or
+            series of IDs. Only the columns in use are read.
+        **options: The columns and the rules, as `AuditOptions` explains. Known columns need no argument.
+
+    Returns:
+        The report.
+
+    Raises:
+        TypeError: if ``table`` is not a table, or an option has another name.
+        ValueError: if the table does not have a column, or a column has the wrong type.
+
+    >>> import pyarrow as pa
+    >>> report = audit_table(pa.table({"offset": [0, 1, 2, 6, 7, 7]}), id=None, offset="offset")
+    >>> print(report)  # doctest: +ELLIPSIS
+    3 messages lost, 1 duplicated in 6 rows
+    read again: log 3 to 5
+    not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
+    severity  check               scope  count  example
+    error     missing_offsets     log        3  3 to 5
+    error     duplicate_messages  log        1  offset 7
+    >>> report.gaps
+    [Gap(kind='offset', scope='log', first=3, last=5, count=3)]
+    """
+    named, rules, limits = columns_in("audit_table", options, is_audit=True), rules_in(options), limits_in(options)
+    duck = Duck(limits)
+    return _audited(duck, open_frame(duck, table), named, rules)
+
+
+def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
+    """Return the report of missing, repeated and malformed IDs, without positions of messages.
+
+    Args:
+        ids: IDs as `msgid.parse` accepts them, and UUIDs: an iterable, a NumPy or Arrow array as for
+            `msgid.parse_batch`, or a series of pandas or polars. NaN and masked values are NULL.
+        **options: The rules, as `AuditOptions` explains.
+
+    Raises:
+        TypeError: if ``ids`` is a single text or bytes, or a table.
+
+    >>> from msgid import Generator
+    >>> generator = Generator(node="56:f7:e7:1c:36:1b", pid=7, clock=lambda: 1_800_000_000, sequence=0)
+    >>> ids = generator.generate_batch(10).hex()
+    >>> audit_ids(ids[:4] + ids[6:]).gaps
+    [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
+    """
+    named, rules, limits = columns_in("audit_ids", options, is_audit=True), rules_in(options), limits_in(options)
+    duck = Duck(limits)
+    return _audited(duck, open_ids(duck, ids), named, rules)
+
+
+def audit_file(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]] | IO[bytes],
+    *,
+    format: Format | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    **options: Unpack[AuditOptions],
+) -> Report:
+    r"""Return the report of the lost, repeated and late messages in files.
+
+    Args:
+        path: Text with one ID per line, CSV or TSV with a header, JSON lines, Parquet or Arrow, by its ending; several
+            such files, a pattern such as ``*.csv``, or a folder of them, which may be the output of a job. Text is
+            UTF-8, and may be compressed. A binary file that is open for reading, such as standard input, is read to its
+            end; its first bytes tell the format, as those of a file without an ending.
+        format: ``csv``, ``tsv``, ``json``, ``parquet``, ``arrow`` or ``text``, for a file of another ending.
+        delimiter: The character between two cells of CSV. Default: a comma, or a tab in TSV.
+        header: Whether the first line of CSV names the columns. Else they are ``column0``, ``column1`` and so on.
+        **options: The columns and the rules, as `AuditOptions` explains. Text with one ID per line needs no column.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file does not have a column, or cannot be read as a table.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/ids.txt"
+    >>> with open(path, "w") as file:
+    ...     print("0156F7E71C361B21BC024CCDBE00000007", "not an ID", sep="\\n", file=file)
+    >>> audit_file(path).findings[0].check
+    'malformed_ids'
+    """
+    named, rules, limits = columns_in("audit_file", options, is_audit=True), rules_in(options), limits_in(options)
+    duck = Duck(limits)
+    return _audited(duck, open_file(duck, path, format=format, delimiter=delimiter, header=header), named, rules)
+
+
+def audited(duck: Duck, source: Source, named: Mapping[str, Any]) -> tuple[Source, Columns]:
+    """Return a table, with its IDs if another column of a known table has them, and its columns.
+
+    Args:
+        duck: The connection.
+        source: The table.
+        named: The arguments that name columns, as `msgid.audit._options.columns_in` returns them.
+
+    Raises:
+        ValueError: if the table does not have a column, or has nothing to audit.
+    """
+    names = [*source.columns]
+    inside = ids_inside(names, named)
+    if inside is not None:
+        table = duck.table(source.scan(names))
+        source = open_frame(duck, inside.audited_rows(table))
+        names = [*source.columns]
+    return source, checked_columns(names, named)
+
+
+def _audited(duck: Duck, source: Source, named: Mapping[str, Any], rules: Rules) -> Report:
+    """Return the report of a table."""
+    import duckdb
+
+    try:
+        source, columns = audited(duck, source, named)
+        relations = relations_of(duck, source, columns, rules)
+        facts, reduction = facts_of(duck, relations, rules, columns.given)
+        facts = facts._replace(
+            untimed=facts.untimed if columns.timestamp else 0, unlanded=facts.unlanded if columns.landed else 0
+        )
+        if columns.timestamp or columns.landed:
+            facts = _with_moments(duck, source, columns, facts, relations)
+    except duckdb.Error as error:
+        raise read_error(source, error) from None
+    return report_of(facts, rules)
+
+
+def _with_moments(duck: Duck, source: Source, columns: Columns, facts: Any, relations: Any) -> Any:
+    """Return the facts with the numbers of rows without a moment; raise ValueError if the unit or the zone is wrong."""
+    if columns.offset is None:
+        text = f"SELECT count(*), count(sent), count(landed), max(sent) FROM {relations.base}"
+    else:
+        text = f"SELECT count(*), count(sent), count(landed), max(sent) FROM {relations.base}"
+    ((rows, timed, landed, last),) = duck.rows(text)
+    if columns.timestamp is not None:
+        check_moments(duck, source, "timestamp", columns.timestamp, last, unread=bool(rows) and not timed)
+        facts = facts._replace(untimed=rows - timed)
+    if columns.landed is not None:
+        check_moments(duck, source, "landed", columns.landed, None, unread=bool(rows) and not landed)
+        facts = facts._replace(unlanded=rows - landed)
+    return facts

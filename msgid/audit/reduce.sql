@@ -1,0 +1,237 @@
+-- The reduction of an audit, step by step: DuckDB and Spark run this text. Words in braces are those in which the
+-- engines differ (`words` of an engine), the names of relations, or numbers.
+--
+-- placed: the rows of a table that stand in a log, and others with a NULL log: log, off, sent, landed, time.
+-- contents: the same rows with their content. Moments are microseconds since 1970.
+
+-- blocks: of each log and block of 65,536 offsets, its ends. The rows in no log are those of the log NULL.
+SELECT log, off {div} 65536 AS block, count(*) AS n, count(sent) AS timed, count(landed) AS dated,
+    min(off) AS low, max(off) AS high, min(time) AS first_time, max(time) AS last_time, min(landed) AS landed,
+    min(CASE WHEN sent IS NOT NULL THEN off END) AS timed_low,
+    max(CASE WHEN sent IS NOT NULL THEN off END) AS timed_high
+FROM {placed} GROUP BY log, off {div} 65536
+
+-- steps: the rows of a block that do not follow the row before by one offset, or whose time is before its time.
+SELECT log, off, sent, off_before, sent_before, sent_at
+FROM (
+    SELECT log, off, sent, lag(off) OVER w AS off_before, lag(sent{known_in}){known_out} OVER w AS sent_before,
+        lag(CASE WHEN sent IS NOT NULL THEN off END{known_in}){known_out} OVER w AS sent_at
+    FROM {placed} WHERE log IS NOT NULL
+    WINDOW w AS (PARTITION BY log, off {div} 65536 ORDER BY off, sent NULLS LAST)
+) AS neighbours
+WHERE off - off_before <> 1 OR sent < sent_before
+
+-- borders: the blocks of a log, each with the end of the block before, and the least landing in later blocks.
+SELECT log, block, low, timed_low, lag(high) OVER earlier AS high_before,
+    lag(timed_high{known_in}){known_out} OVER earlier AS timed_before,
+    min(landed) OVER later AS landed_after
+FROM {blocks} WHERE log IS NOT NULL
+WINDOW earlier AS (PARTITION BY log ORDER BY block),
+    later AS (PARTITION BY log ORDER BY block DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+
+-- asked: the messages whose rows are read once more: repeated ones, and those with the first and last time of a block.
+SELECT log, off FROM {steps} WHERE off = off_before
+UNION SELECT log, timed_low FROM {borders} WHERE timed_before IS NOT NULL AND timed_low IS NOT NULL
+UNION SELECT log, timed_before FROM {borders} WHERE timed_before IS NOT NULL AND timed_low IS NOT NULL
+
+-- messages: the messages that are asked for, with the number of their rows and of their contents.
+SELECT r.log, r.off, count(*) AS n, {contents_of_group} AS contents, min(r.sent) AS sent, min(r.landed) AS landed
+FROM {contents} AS r
+WHERE EXISTS (SELECT 1 FROM {asked} AS a WHERE a.log = r.log AND a.off = r.off)
+GROUP BY r.log, r.off
+
+-- late: the messages that landed after one with a higher offset.
+SELECT l.log, l.off, min(coalesce(m.landed, l.landed) - l.landed_after) AS wrong
+FROM (
+    SELECT n.log, n.off, n.landed, least(n.landed_after, b.landed_after) AS landed_after
+    FROM (
+        SELECT log, off, landed, off {div} 65536 AS block, min(landed) OVER (
+            PARTITION BY log, off {div} 65536 ORDER BY off DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS landed_after
+        FROM {placed} WHERE log IS NOT NULL
+    ) AS n JOIN {borders} AS b ON b.log = n.log AND b.block = n.block
+) AS l LEFT JOIN {messages} AS m ON m.log = l.log AND m.off = l.off
+WHERE coalesce(m.landed, l.landed) > l.landed_after
+GROUP BY l.log, l.off
+
+-- faults: the faults of messages: missing ranges, and single offsets. A gap that is too short to be a loss is a hole.
+SELECT CASE WHEN off - off_before - 1 < {shortest} THEN 'holes' ELSE 'missing_offsets' END AS fault,
+    log, off_before + 1 AS low, off - 1 AS high, off - off_before - 1 AS n, CAST(0 AS BIGINT) AS wrong
+FROM {steps} WHERE off - off_before > 1
+UNION ALL
+SELECT CASE WHEN low - high_before - 1 < {shortest} THEN 'holes' ELSE 'missing_offsets' END,
+    log, high_before + 1, low - 1, low - high_before - 1, CAST(0 AS BIGINT)
+FROM {borders} WHERE low - high_before > 1
+UNION ALL
+SELECT 'duplicate_messages', log, off, off, n - contents, CAST(0 AS BIGINT) FROM {messages} WHERE n > contents
+UNION ALL
+SELECT 'conflicting_messages', log, off, off, contents - 1, CAST(0 AS BIGINT) FROM {messages} WHERE contents > 1
+UNION ALL
+SELECT 'time_backwards', s.log, s.off, s.off, CAST(1 AS BIGINT), coalesce(m.sent, s.sent_before) - s.sent
+FROM {steps} AS s LEFT JOIN {messages} AS m ON m.log = s.log AND m.off = s.sent_at
+WHERE s.sent < coalesce(m.sent, s.sent_before)
+UNION ALL
+SELECT 'time_backwards', b.log, b.timed_low, b.timed_low, CAST(1 AS BIGINT), before.sent - own.sent
+FROM {borders} AS b
+JOIN {messages} AS own ON own.log = b.log AND own.off = b.timed_low
+JOIN {messages} AS before ON before.log = b.log AND before.off = b.timed_before
+WHERE own.sent < before.sent
+{late_faults}
+
+-- late_faults: the part of the faults that needs landing times.
+UNION ALL
+SELECT 'late_messages', log, off, off, CAST(1 AS BIGINT), wrong FROM {late}
+
+-- counted: of each fault and log, the sum, and an example: the largest range, the latest message, or the first one.
+SELECT fault, log, total, low, high, wrong
+FROM (
+    SELECT fault, log, low, high, wrong, CAST(sum(n) OVER (PARTITION BY fault, log) AS BIGINT) AS total,
+        row_number() OVER (PARTITION BY fault, log ORDER BY CASE fault WHEN 'missing_offsets' THEN n
+            WHEN 'late_messages' THEN wrong ELSE 0 END DESC, low) AS place
+    FROM {faults}
+) AS ranked
+WHERE place = 1
+
+-- largest: of each fault, the logs with most.
+SELECT fault, log, total, low, high, wrong
+FROM (
+    SELECT fault, log, total, low, high, wrong,
+        row_number() OVER (PARTITION BY fault ORDER BY total DESC, log) AS place
+    FROM {counted} WHERE fault <> 'holes'
+) AS ranked
+WHERE place <= {most}
+
+-- totals: of each fault, the sum and the number of logs.
+SELECT fault, CAST(sum(total) AS BIGINT), count(*) FROM {counted} GROUP BY fault
+
+-- gaps: the largest missing ranges.
+SELECT log, low, high, n FROM {faults} WHERE fault = 'missing_offsets' ORDER BY n DESC, log, low LIMIT {most}
+
+-- number_of_gaps: the number of missing ranges.
+SELECT count(*) FROM {faults} WHERE fault = 'missing_offsets'
+
+-- logs: the logs, those with most faults first.
+SELECT l.log, n, low, high, first_time, last_time, coalesce(missing, 0) AS missing, coalesce(repeated, 0) AS repeated,
+    coalesce(conflicts, 0) AS conflicts, coalesce(late, 0) AS late
+FROM (
+    SELECT log, CAST(sum(n) AS BIGINT) AS n, min(low) AS low, max(high) AS high, min(first_time) AS first_time,
+        max(last_time) AS last_time
+    FROM {blocks} WHERE log IS NOT NULL GROUP BY log
+) AS l LEFT JOIN (
+    SELECT log, CAST(sum(CASE WHEN fault = 'missing_offsets' THEN total END) AS BIGINT) AS missing,
+        CAST(sum(CASE WHEN fault = 'duplicate_messages' THEN total END) AS BIGINT) AS repeated,
+        CAST(sum(CASE WHEN fault = 'conflicting_messages' THEN total END) AS BIGINT) AS conflicts,
+        CAST(sum(CASE WHEN fault = 'late_messages' THEN total END) AS BIGINT) AS late
+    FROM {counted} GROUP BY log
+) AS c ON c.log = l.log
+ORDER BY coalesce(missing, 0) + coalesce(repeated, 0) + coalesce(conflicts, 0) + coalesce(late, 0) DESC, n DESC, l.log
+LIMIT {most}
+
+-- sums: the number of rows: of all, of those in no log, of those with a time and a landing time, and of logs.
+SELECT coalesce(CAST(sum(n) AS BIGINT), 0), coalesce(CAST(sum(CASE WHEN log IS NULL THEN n END) AS BIGINT), 0),
+    coalesce(CAST(sum(timed) AS BIGINT), 0), coalesce(CAST(sum(dated) AS BIGINT), 0), count(DISTINCT log)
+FROM {blocks}
+
+-- ids: the rows of a table with IDs: of version 1 the key (all but the last five bits), its part and the place in
+-- these bits; of any other value its text, which is NULL or empty for a row without one. near is the earliest time.
+
+-- words: the version-1 IDs, 32 in a row, with a mask of their places.
+SELECT key, part, count(*) AS n, bit_or(CAST(1 AS BIGINT) << place) AS mask, CAST(sum(future) AS BIGINT) AS future,
+    min(CASE WHEN future = 1 THEN place END) AS future_place
+FROM {ids} WHERE key IS NOT NULL GROUP BY key, part
+
+-- fields: the fields of these words. The sequence number of a bit is 32 times the word, and the place of the bit.
+SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, mask, n, future, future_place
+FROM {words}
+
+-- origins: of each start of a node, which declares the origin, the IDs, the repeated ones and those of the future.
+SELECT (node >> 40) & 15 AS declared, CAST(sum(n) AS BIGINT), CAST(sum(n - bit_count(mask)) AS BIGINT),
+    CAST(sum(future) AS BIGINT)
+FROM {fields} GROUP BY (node >> 40) & 15
+
+-- first_repeated: the first word with a repeated ID.
+SELECT node, pid, seconds, word FROM {fields} WHERE n > bit_count(mask) ORDER BY node, pid, seconds, word LIMIT 1
+
+-- first_future: the first word with an ID from the future.
+SELECT node, pid, seconds, word, future_place FROM {fields} WHERE future > 0
+ORDER BY node, pid, seconds, word, future_place LIMIT 1
+
+-- repeated_ids: the version-1 IDs that several rows have, and the number of their contents.
+SELECT r.key, r.part, r.place, count(*) AS n, {contents_of_group} AS contents
+FROM {id_contents} AS r
+WHERE EXISTS (SELECT 1 FROM {words} AS w WHERE w.key = r.key AND w.part = r.part AND w.n > bit_count(w.mask))
+GROUP BY r.key, r.part, r.place HAVING count(*) > 1
+
+-- sums_of_repeated: the additional rows with a content that is there, and the additional contents.
+SELECT coalesce(CAST(sum(n - contents) AS BIGINT), 0), coalesce(CAST(sum(contents - 1) AS BIGINT), 0) FROM {repeated}
+
+-- first_of_repeated: the first ID with several rows of one content, or with several contents.
+SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, place
+FROM {repeated} WHERE {condition} ORDER BY node, pid, seconds, word, place LIMIT 1
+
+-- generators: the ends of the numbers of each node and pid whose node declares the origin of a function.
+SELECT node, pid, (node >> 40) & 15 AS declared,
+    min(word * 32 + bit_count((mask & -mask) - 1)) AS lowest, max(word * 32 + length(bin(mask)) - 1) AS highest
+FROM {fields} WHERE (node >> 40) & 15 IN ({declared}) GROUP BY node, pid
+
+-- foreign: those of them that are a generator's: see is_generator in definitions.
+SELECT node, pid FROM {generators}
+WHERE highest > lowest AND (declared IN ({derived}) OR (pid > 0 AND lowest < {counted_from_0}))
+
+-- spans: the words of generators.
+SELECT node, pid, seconds, word, mask FROM {fields} AS f
+WHERE (node >> 40) & 15 IN ({counted})
+    OR EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = f.node AND g.pid = f.pid)
+
+-- positions: the rows whose ID is a position in a log.
+SELECT node AS log, (pid << 32) | (word * 32 + place) AS off, CAST(NULL AS BIGINT) AS sent,
+    CAST(NULL AS BIGINT) AS landed, seconds * 1000000 AS time
+FROM (SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, place FROM {ids}
+    WHERE key IS NOT NULL) AS p
+WHERE (node >> 40) & 15 IN ({position})
+    AND NOT EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = p.node AND g.pid = p.pid)
+
+-- texts: the other values that are not the canonical text of a UUID, or that several rows have.
+SELECT value, count(*) AS n, min(near) AS near FROM {ids} WHERE key IS NULL
+GROUP BY value HAVING count(*) > 1 OR NOT coalesce({is_uuid}, false)
+
+-- odd: of the other values, the identities of those that are not the canonical text of a UUID.
+SELECT {identity} AS identity, CAST(sum(n) AS BIGINT) AS n, min(near) AS near FROM {texts}
+WHERE value <> '' AND NOT {is_uuid} GROUP BY {identity}
+
+-- uuids: the UUIDs that have another spelling, too.
+SELECT value, count(*) AS n FROM {ids} AS i
+WHERE key IS NULL AND {is_uuid} AND EXISTS (SELECT 1 FROM {odd} AS o WHERE o.identity = i.value) GROUP BY value
+
+-- others: the identities of the other values: of all that are no UUID, and of the UUIDs that several rows have.
+SELECT identity, CAST(sum(n) AS BIGINT) AS n, min(near) AS near
+FROM (
+    SELECT identity, n, near FROM {odd}
+    UNION ALL SELECT value, n, CAST(NULL AS BIGINT) FROM {uuids}
+    UNION ALL SELECT value, n, near FROM {texts} AS t WHERE {is_uuid}
+        AND NOT EXISTS (SELECT 1 FROM {uuids} AS u WHERE u.value = t.value)
+) AS spelled
+GROUP BY identity
+
+-- number_without: the number of the rows without a value, and of those with an empty one.
+SELECT coalesce(CAST(sum(CASE WHEN value IS NULL THEN n END) AS BIGINT), 0),
+    coalesce(CAST(sum(CASE WHEN value = '' THEN n END) AS BIGINT), 0) FROM {texts}
+
+-- number_of_rows: the number of rows with an ID of version 1, and of all rows.
+SELECT count(key), count(*) FROM {ids}
+
+-- repeated_others: the other identities that several rows have, and the number of their contents.
+SELECT identity, count(*) AS n, {contents_of_group} AS contents
+FROM (SELECT CASE WHEN {is_uuid} THEN value ELSE {identity} END AS identity, content FROM {id_contents}
+    WHERE key IS NULL AND value <> '') AS r
+WHERE EXISTS (SELECT 1 FROM {others} AS o WHERE o.identity = r.identity AND o.n > 1)
+GROUP BY identity
+
+-- first_other: the first identity with several rows of one content, or with several contents.
+SELECT min(identity) FROM {repeated} WHERE {condition}
+
+-- orphans: the derived IDs whose parent is the ID of no row.
+SELECT key, part, place FROM {children} AS c
+WHERE parent IS NOT NULL AND (node >> 40) & 15 IN ({derived})
+    AND NOT EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = c.node AND g.pid = c.pid)
+    AND NOT EXISTS (SELECT 1 FROM {identities} AS i WHERE i.identity = c.parent)
