@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY: Final = 4 << 30
 """The most bytes of memory that an audit takes by default; a quarter of the machine's, if that is less."""
-_OWN: Final = 96 << 20
+_OWN: Final = 160 << 20
 """Bytes of the process beside DuckDB's: the interpreter, its packages and a chunk of rows."""
 _LEAST: Final = 64 << 20
 _PREFIX: Final = "msgid-audit-"
@@ -74,7 +74,9 @@ class Duck:
             self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
             lock = _locked(self._folder / _LOCK)
         except OSError as error:
-            raise OutOfRoom(f"cannot make a folder of temporary files in {quote(str(place))}: {error.strerror}") from None
+            raise OutOfRoom(
+                f"cannot make a folder of temporary files in {quote(str(place))}: {error.strerror}"
+            ) from None
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
         memory = max(limits.memory - _OWN, _LEAST)
         for setting, value in {
@@ -104,11 +106,21 @@ class Duck:
         """Make an Arrow table, or an object that exports a stream of Arrow, a relation."""
         self._connection.register(name, value)
 
-    def function(self, name: str, function: Callable[[Any], Any], takes: str, returns: str) -> None:
-        """Make a function of Arrow arrays one of SQL."""
+    def function(self, name: str, function: Callable[..., Any], takes: str | list[str], returns: str) -> None:
+        """Make a function of Arrow arrays one of SQL; its arguments may be NULL."""
+        takes = [takes] if isinstance(takes, str) else takes
         self._connection.create_function(
-            name, function, [takes], returns, type="arrow", null_handling="special"  # type: ignore[arg-type]
+            name,
+            function,
+            takes,
+            returns,
+            type="arrow",
+            null_handling="special",  # type: ignore[arg-type]
         )
+
+    def has_function(self, name: str) -> bool:
+        """Return whether a function was made."""
+        return bool(self.rows("SELECT 1 FROM duckdb_functions() WHERE function_name = ? LIMIT 1", [name]))
 
     def run(self, text: str) -> None:
         """Run a statement without a result."""

@@ -200,5 +200,14 @@ def _bytes_of(value: object) -> int:
 LEAST_MEMORY: Final = 256 << 20
 """The fewest bytes of memory that an audit takes."""
 _OFFSET_FROM_UTC: Final = re.compile(r"[+-](?:0\d|1[0-7]):[0-5]\d|[+-]18:00", re.ASCII)
-_UNITS: Final = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_UNITS: Final = {
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", re.ASCII | re.IGNORECASE)

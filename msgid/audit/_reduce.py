@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgid import layout
@@ -100,7 +100,23 @@ class Reduction:
 
     def keep(self, name: str, **more: Any) -> str:
         """Run a statement once; its name is that of the relation in later statements."""
-        self._words[name] = self._engine.kept(name, self.text(name, **more))
+        return self.keep_text(name, self.text(name, **more))
+
+    def keep_text(self, name: str, text: str) -> str:
+        """Run a query once, whose relation has a name in later statements."""
+        self._words[name] = self._engine.kept(name, text)
+        return str(self._words[name])
+
+    def set(self, **words: Any) -> None:
+        """Set words of later statements."""
+        self._words.update(words)
+
+    def has(self, name: str) -> bool:
+        """Return whether a statement has made a relation."""
+        return self._words.get(name) is not None
+
+    def relation(self, name: str) -> str:
+        """Return the name of the relation that a statement has made."""
         return str(self._words[name])
 
     def rows(self, name: str, **more: Any) -> list[Any]:
@@ -125,7 +141,7 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
         late = reduction.text("late_faults")
     reduction.keep("faults", late_faults=late, shortest=rules.shortest)
     reduction.keep("counted")
-    ((rows, unplaced, timed, dated, number_of_logs),) = reduction.rows("sums")
+    ((rows, unplaced, number_of_logs),) = reduction.rows("sums")
     largest, logs = reduction.rows("largest", most=MAX_SCOPES), reduction.rows("logs", most=MAX_ROWS)
     gaps = reduction.rows("gaps", most=rules.max_gaps)
     totals = {fault: (total, scopes) for fault, total, scopes in reduction.rows("totals")}
@@ -144,9 +160,7 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
             for log, n, low, high, first, last, *counts in logs
         ],
         gaps=[Gap("offset", names[log], low, high, n) for log, low, high, n in gaps],
-    )._replace(
-        rows=rows, unplaced=unplaced, untimed=rows - timed, unlanded=rows - dated, holes=totals.get("holes", (0, 0))[0]
-    )
+    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0))[0])
 
 
 def _rest(counted: list[Counted], totals: Mapping[str, tuple[int, int]]) -> Iterator[Counted]:
@@ -170,6 +184,10 @@ def moment(micros: int | None) -> datetime | None:
 def _declared(*origins: str) -> str:
     """Return the starts of nodes that declare some origins, as a list in SQL."""
     return ", ".join(str(bits) for bits in range(16) if layout.origin_of(bits << 40) in origins) or "-1"
+
+
+COUNTED_STARTS: Final = _declared(*COUNTED)
+"""The starts of the nodes of generators."""
 
 
 def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, has_content: bool) -> list[Facts]:
@@ -197,24 +215,17 @@ def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, ha
     if foreign or origins & set(COUNTED):
         from msgid.audit._runs import facts_of_words
 
-        spans = reduction.text("spans", counted=_declared(*COUNTED))
+        spans = reduction.text("spans", counted=COUNTED_STARTS)
         parts += reduction._engine.facts(spans, lambda *columns: facts_of_words(*columns, rules), "node")
     parts += _facts_of_others(reduction, v1, has_content)
     if relations.placed is None and "position" in origins:
-        positions = reduction._engine.kept("positions", reduction.text("positions", position=_declared("position")))
-        own = Reduction(reduction._engine, **{
-            **reduction._words, "placed": positions, "contents": positions, "contents_of_group": "count(*)"
-        })  # fmt: skip
-        named = _with_names(relations, lambda nodes: {node: layout.format_mac(node) for node in nodes})
-        logs = facts_of_logs(own, named, rules, is_dated=False)
-        parts.append(logs._replace(rows=0, unplaced=0, untimed=0, unlanded=0))
+        positions = reduction.keep("positions", position=_declared("position"))
+        # The logs have no contents: all rows of one place repeat its message.
+        reduction.set(placed=positions, contents=positions, contents_of_group="CAST(1 AS BIGINT)")
+        named = replace(relations, names=lambda nodes: {node: layout.format_mac(node) for node in nodes})
+        logs = facts_of_logs(reduction, named, rules, is_dated=False)
+        parts.append(logs._replace(rows=0, unplaced=0))
     return parts
-
-
-def _with_names(relations: Relations, names: Callable[[list[Any]], dict[Any, str]]) -> Relations:
-    from dataclasses import replace
-
-    return replace(relations, names=names)
 
 
 def _id_text(node: int, pid: int, seconds: int, word: int, place: int) -> str:
@@ -283,7 +294,7 @@ def _repeated_others(reduction: Reduction, has_content: bool) -> Iterator[Counte
     if has_content:
         repeated = reduction.keep("repeated_others")
     else:
-        repeated = reduction._engine.kept(
+        repeated = reduction.keep_text(
             "repeated_others", f"SELECT identity, n, CAST(1 AS BIGINT) AS contents FROM {others} WHERE n > 1"
         )
     (numbers,) = reduction.rows("sums_of_repeated", repeated=repeated)
@@ -313,8 +324,3 @@ def facts_of(engine: Engine, relations: Relations, rules: Rules, given: dict[str
         of_ids = facts_of_ids(reduction, relations, rules, has_content=given["content"])
         parts += of_ids if relations.placed is None else [part._replace(rows=0) for part in of_ids]
     return merged([*parts, NOTHING._replace(columns=given)], rules.max_gaps), reduction
-
-
-def all_of(parts: Iterable[Facts], max_gaps: int) -> Facts:
-    """Return the facts of some parts."""
-    return merged([*parts], max_gaps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
@@ -16,7 +16,7 @@ from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from msgid._known_tables import Columns
     from msgid.audit._duck import Duck
@@ -30,6 +30,7 @@ _FIRST_MILLI, _LAST_MILLI = UNIX_SECONDS_MIN * 1_000, last_moment(1_000)
 _DATE_TIME: Final = r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?"
 _ZONED: Final = _DATE_TIME + r"(Z|[+-](0\d|1[0-7])(:?[0-5]\d)?|[+-]18(:?00)?)"
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_NULL: Final = "CAST(NULL AS BIGINT)"
 _WAS_TEXT: Final = (
     "if this column was text before an engine read it as a number, read it as text; else pass another column"
 )
@@ -61,8 +62,8 @@ def kind_of(type: str) -> str:
     return known.get(type, "decimal" if type.startswith("DECIMAL") else re.sub(r"_(S|MS|NS)$", "", type).lower())
 
 
-def relations_of(duck: Duck, source: Source, columns: Columns, rules: Rules) -> Relations:
-    """Return the relations of a table.
+class Roles:
+    """The rows of a table by their roles, as views of DuckDB.
 
     Args:
         duck: The connection.
@@ -73,64 +74,109 @@ def relations_of(duck: Duck, source: Source, columns: Columns, rules: Rules) -> 
     Raises:
         ValueError: if a column has a type that is not read.
     """
-    types = source.columns
-    _add_functions(duck)
-    keys = [*columns.source, *([] if columns.life is None else [columns.life])]
-    roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
-    has_times_of_ids = columns.timestamp is None and columns.id is not None
-    if columns.offset is not None:
-        roles["off"] = _offset(columns.offset, types[columns.offset])
-    for role, argument, name in (("sent", "timestamp", columns.timestamp), ("landed", "landed", columns.landed)):
-        roles[role] = "CAST(NULL AS BIGINT)" if name is None else _micros(argument, name, types[name], rules)
-    for role, name in (("id", columns.id), ("parent", columns.parent)):
-        if name is not None:
-            roles[role] = _id_text(role, name, types[name])
-    needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
-    base = _selected(source, roles, needed)
-    if not source.is_cheap:
-        base = duck.kept("base", base)
-    else:
-        base = _view(duck, "base", base)
-    with_content = base
-    if columns.content:
-        roles["content"] = f"row({', '.join(_content(duck, name, types[name]) for name in columns.content)})"
-        with_content = _view(duck, "contents", _selected(source, roles, [*needed, *columns.content]))
-    time = f"CASE WHEN {_is_v1('id')} THEN {_seconds_of('id')} * 1000000 END" if has_times_of_ids else "sent"
-    names: Callable[[list[Any]], dict[Any, str]] = dict
-    placed = contents = None
-    if columns.offset is not None:
-        join, names = _logs(duck, base, columns, [types[name] for name in keys])
-        placed = _view(duck, "placed", _placed(base, join, time))
-        contents = placed if with_content is base else _view(
-            duck, "placed_contents", _placed(with_content, join, time, "content")
-        )  # fmt: skip
-    ids = id_contents = children = identities = None
-    if columns.id is not None:
-        near = "landed" if columns.landed else "sent"
-        ids = _view(duck, "ids", _ids(base, near, columns, rules))
-        id_contents = ids if with_content is base else _view(
-            duck, "id_contents", _ids(with_content, near, columns, rules, "content")
-        )  # fmt: skip
-        if columns.parent is not None:
+
+    def __init__(self, duck: Duck, source: Source, columns: Columns, rules: Rules) -> None:
+        self.duck, self.source, self.columns = duck, source, columns
+        self._rules, types = rules, source.columns
+        self._near = "landed" if columns.landed else "sent"
+        _add_functions(duck)
+        keys = [*columns.source, *([] if columns.life is None else [columns.life])]
+        roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
+        if columns.offset is not None:
+            roles["off"] = _offset(columns.offset, types[columns.offset])
+        for role, argument, name in (("sent", "timestamp", columns.timestamp), ("landed", "landed", columns.landed)):
+            roles[role] = _NULL if name is None else _micros(argument, name, types[name], rules)
+        for role, name in (("id", columns.id), ("parent", columns.parent)):
+            if name is not None:
+                roles[role] = _id_text(role, name, types[name])
+        self._roles = roles
+        self._needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
+        selected = self._selected(self._needed)
+        self.base = self._view("base", selected) if source.is_cheap else duck.kept("base", selected)
+        self._logs = None
+        if columns.offset is not None:
+            self._logs = _logs(duck, self.base, columns, [types[name] for name in keys])
+
+    def relations(self) -> Relations:
+        """Return the relations of the statements."""
+        columns, types = self.columns, self.source.columns
+        with_content, more = self.base, []
+        if columns.content:
+            values = ", ".join(_content(self.duck, name, types[name]) for name in columns.content)
+            text = self._selected([*self._needed, *columns.content], f"row({values}) AS content")
+            with_content, more = self._view("base_contents", text), ["content"]
+        placed = contents = ids = id_contents = children = identities = None
+        if columns.offset is not None:
+            contents = placed = self._view("placed", self._placed(self.base))
+            if more:
+                contents = self._view("contents", self._placed(with_content, *more))
+        if columns.id is not None:
+            id_contents = ids = self._view("ids", self._ids(self.base))
+            if more:
+                id_contents = self._view("id_contents", self._ids(with_content, *more))
+        if columns.parent is not None and columns.id is not None:
             fields = ", ".join(f"{WORDS[name]} AS {name}" for name in ("node", "pid"))
-            with_parents = _ids(base, near, columns, rules, f"{_identity('parent')} AS parent")
-            children = _view(
-                duck, "children", f"SELECT key, part, place, {fields}, parent FROM ({with_parents}) WHERE key IS NOT NULL"
+            with_parents = self._ids(self.base, f"{_identity('parent')} AS parent")
+            children = self._view(
+                "children", f"SELECT key, part, place, {fields}, parent FROM ({with_parents}) WHERE key IS NOT NULL"
             )
-            identities = _view(duck, "identities", f"SELECT {_identity('id')} AS identity FROM {base}")
-    group = "count(DISTINCT content)" if columns.content else "CAST(1 AS BIGINT)"
-    return Relations(base, placed, contents, ids, id_contents, children, identities, names, group, WORDS)
+            identities = self._view("identities", f"SELECT {_identity('id')} AS identity FROM {self.base}")
+        group = "count(DISTINCT content)" if more else "CAST(1 AS BIGINT)"
+        return Relations(self.base, placed, contents, ids, id_contents, children, identities, self.names, group, WORDS)
 
+    def names(self, numbers: list[Any]) -> dict[Any, str]:
+        """Return the names of some logs."""
+        assert self._logs is not None
+        asked = ", ".join(map(str, numbers)) or "NULL"
+        return dict(self.duck.rows(f"SELECT DISTINCT log, name FROM {self._logs.table} WHERE log IN ({asked})"))
 
-def _view(duck: Duck, name: str, text: str) -> str:
-    name = duck.new_name(name)
-    duck.run(f"CREATE VIEW {name} AS {text}")
-    return name
+    def name_of(self, log: str) -> str:
+        """Return the name of a log in SQL, by its number."""
+        assert self._logs is not None
+        return f"(SELECT min(name) FROM {self._logs.table} AS names WHERE names.log = {log})"
 
+    def rows_in_logs(self) -> str:
+        """Return the rows of the table by their places; ``whole`` has all columns of a row."""
+        return self._placed(f"({self._selected([*self.source.columns], 't AS whole')})", "whole")
 
-def _selected(source: Source, roles: dict[str, str], columns: Iterable[str]) -> str:
-    values = ", ".join(f"{value} AS {role}" for role, value in roles.items())
-    return f"SELECT {values} FROM ({source.scan([*dict.fromkeys(columns)])})"
+    def rows_with_ids(self) -> str:
+        """Return the rows of the table by their IDs; ``whole`` has all columns of a row."""
+        return self._ids(f"({self._selected([*self.source.columns], 't AS whole')})", "whole")
+
+    def _view(self, name: str, text: str) -> str:
+        name = self.duck.new_name(name)
+        self.duck.run(f"CREATE VIEW {name} AS {text}")
+        return name
+
+    def _selected(self, columns: Iterable[str], *more: str) -> str:
+        values = ", ".join([*(f"{value} AS {role}" for role, value in self._roles.items()), *more])
+        return f"SELECT {values} FROM ({self.source.scan([*dict.fromkeys(columns)])}) AS t"
+
+    def _placed(self, base: str, *more: str) -> str:
+        """Return the rows by their places: the log and the offset are both NULL if one of them is."""
+        assert self._logs is not None
+        has_times_of_ids = self.columns.timestamp is None and self.columns.id is not None
+        time = f"CASE WHEN {_is_v1('id')} THEN {_seconds_of('id')} * 1000000 END" if has_times_of_ids else "sent"
+        others = "".join(f", {one}" for one in more)
+        return (
+            f"SELECT CASE WHEN off IS NOT NULL THEN log END AS log, CASE WHEN log IS NOT NULL THEN off END AS off, "
+            f"sent, landed, time{others} FROM (SELECT l.log, off, sent, landed, {time} AS time{others} "
+            f"FROM {base} AS b {self._logs.join})"
+        )
+
+    def _ids(self, base: str, *more: str) -> str:
+        """Return the rows by their IDs: key, part and place of version 1, and the text of any other value."""
+        others = "".join(f", {one}" for one in more)
+        seconds = f"CAST((number >> 32) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}"
+        is_future = [f"({seconds} - {AHEAD_S}) * 1000000 > landed"] if self.columns.landed else []
+        is_future += [] if self._rules.earliest is None else [f"{seconds} < {self._rules.earliest}"]
+        future = f"CASE WHEN {' OR '.join(is_future)} THEN 1 ELSE 0 END" if is_future else "0"
+        read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || id[3:] AS UHUGEINT) END"
+        return (
+            f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
+            f"CASE WHEN number IS NULL THEN id END AS value, {self._near} AS near, {future} AS future{others} "
+            f"FROM (SELECT *, {read} AS number FROM {base})"
+        )
 
 
 def _add_functions(duck: Duck) -> None:
@@ -166,54 +212,52 @@ def _name_part(name: str, type: str) -> str:
     return quoted(name)
 
 
-def _logs(
-    duck: Duck, base: str, columns: Columns, types: list[str]
-) -> tuple[tuple[str, str], Callable[[list[Any]], dict[Any, str]]]:
-    """Return the number of a row's log and the join that finds it, and the function of the names of logs.
+class Logs(NamedTuple):
+    """The logs of a table, numbered by their names, so that a row has a number in place of a text.
 
-    Logs are numbered by their names, so that a row has a number in place of a text.
+    Attributes:
+        table: The relation of the logs: ``log``, ``name`` and the values that name it.
+        join: Joins a row, ``b``, with its log, ``l``.
+    """
+
+    table: str
+    join: str
+
+
+def _logs(duck: Duck, base: str, columns: Columns, types: list[str]) -> Logs:
+    """Return the logs of a table.
+
+    Args:
+        duck: The connection.
+        base: The rows; ``k0``, ``k1`` and so on are the values that name a log.
+        columns: The columns of the table.
+        types: The types of these values.
+
+    Raises:
+        ValueError: if two logs could have one name.
     """
     keys = [f"k{place}" for place in range(len(types))]
-    if not keys:
-        return ("1", ""), lambda numbers: dict.fromkeys(numbers, columns.prefix + LOG)
     texts = [_text(key, type) for key, type in zip(keys, types, strict=True)]
     sources, life = texts[: len(columns.source)], texts[len(columns.source) :]
-    placed = " AND ".join(f"{key} IS NOT NULL" for key in keys[: len(columns.source)]) or "true"
-    distinct = f"SELECT DISTINCT {', '.join(keys)} FROM {base} WHERE {placed}"
-    name = " || '/' || ".join(sources) if sources else literal(LOG)
-    name = f"{literal(columns.prefix)} || {name}" if columns.prefix else name
+    name = f"{literal(columns.prefix)} || {' || {} || '.format(literal('/')).join(sources) or literal(LOG)}"
     if life:
         name = f"{name} || coalesce('@' || {life[0]}, '')"
-    logs = duck.kept("logs", f"SELECT dense_rank() OVER (ORDER BY name) AS log, * FROM "
-                             f"(SELECT {name} AS name, * FROM ({distinct}))")  # fmt: skip
+    placed = " AND ".join(f"{key} IS NOT NULL" for key in keys[: len(sources)]) or "true"
+    named = f"(SELECT DISTINCT {', '.join(keys)} FROM {base} WHERE {placed})" if keys else "(SELECT 1)"
+    ranked = f"SELECT dense_rank() OVER (ORDER BY name) AS log, * FROM (SELECT {name} AS name, * FROM {named})"
+    logs = duck.kept("logs", ranked)
     if len(sources) > 1:
         slashes = ", ".join(f"bool_or(contains({text}, '/'))" for text in sources)
         check_joined(duck.rows(f"SELECT {slashes} FROM {logs}")[0])
-    equal = " AND ".join(
+    equal = [
         f"l.{key} {'=' if place < len(sources) else 'IS NOT DISTINCT FROM'} b.{key}" for place, key in enumerate(keys)
-    )
-
-    def names(numbers: list[Any]) -> dict[Any, str]:
-        asked = ", ".join(map(str, numbers)) or "NULL"
-        return dict(duck.rows(f"SELECT DISTINCT log, name FROM {logs} WHERE log IN ({asked})"))
-
-    return ("l.log", f"LEFT JOIN {logs} AS l ON {equal}"), names
+    ]
+    return Logs(logs, f"LEFT JOIN {logs} AS l ON {' AND '.join(equal) or 'true'}")
 
 
 def _text(value: str, type: str) -> str:
     """Return a value of a log's name as text."""
     return f"msgid_text({value})" if type == "BLOB" else f"CAST({value} AS VARCHAR)"
-
-
-def _placed(base: str, join: tuple[str, str], time: str, *more: str) -> str:
-    """Return the rows by their places: the log and the offset are both NULL if one of them is."""
-    number, joined = join
-    others = "".join(f", {one}" for one in more)
-    return (
-        f"SELECT CASE WHEN off IS NOT NULL THEN log END AS log, CASE WHEN log IS NOT NULL THEN off END AS off, "
-        f"sent, landed, time{others} FROM (SELECT {number} AS log, off, sent, landed, {time} AS time{others} "
-        f"FROM {base} AS b {joined})"
-    )
 
 
 def _offset(name: str, type: str) -> str:
@@ -228,7 +272,7 @@ def _offset(name: str, type: str) -> str:
         is_whole = f"{value} = floor({value}) AND {value} {between}"
         return f"CAST(CASE WHEN {is_whole} THEN {value} END AS BIGINT)"
     if type == '"NULL"':
-        return "CAST(NULL AS BIGINT)"
+        return _NULL
     hint = "; a column of pandas with a missing value needs the type Int64" if type in ("DOUBLE", "FLOAT") else ""
     raise ValueError(f"offset must be a column of integers, got {type.lower()}{hint}")
 
@@ -264,7 +308,7 @@ def _micros(argument: str, name: str, type: str, rules: Rules) -> str:
         cases.append(f"WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN {millis} * 1000")
         return f"CASE {' '.join(cases)} END"
     if type == '"NULL"':
-        return "CAST(NULL AS BIGINT)"
+        return _NULL
     raise ValueError(f"{argument} must be a column of timestamps, of integers or of text, got {type.lower()}")
 
 
@@ -318,10 +362,16 @@ def _id_text(argument: str, name: str, type: str) -> str:
     if type == "BLOB":
         printable = f"regexp_full_match(hex({value}), '([2-6][0-9A-F]|7[0-9A-E])*')"
         length, first = f"octet_length({value})", f"hex({value}[1:1])"
-        is_id = f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
-        return f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
+        is_id = (
+            f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
+        )
+        return (
+            f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
+        )
     hint = _WAS_TEXT if kind_of(type) in ("integer", "decimal", "double", "float") else "cast it to text"
-    raise ValueError(f"`{argument}` must be a column of text, binary or UUIDs, got {quote(name)} of type {type}: {hint}")
+    raise ValueError(
+        f"`{argument}` must be a column of text, binary or UUIDs, got {quote(name)} of type {type}: {hint}"
+    )
 
 
 def _is_v1(id: str) -> str:
@@ -330,21 +380,6 @@ def _is_v1(id: str) -> str:
 
 def _seconds_of(id: str) -> str:
     return f"(TRY_CAST('0x' || {id}[19:26] AS BIGINT) + {layout.EPOCH_UNIX})"
-
-
-def _ids(base: str, near: str, columns: Columns, rules: Rules, *more: str) -> str:
-    """Return the rows by their IDs: key, part and place of version 1, and the text of any other value."""
-    others = "".join(f", {one}" for one in more)
-    seconds = f"CAST((number >> 32) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}"
-    is_future = [f"({seconds} - {AHEAD_S}) * 1000000 > landed"] if columns.landed else []
-    is_future += [] if rules.earliest is None else [f"{seconds} < {rules.earliest}"]
-    future = f"CASE WHEN {' OR '.join(is_future)} THEN 1 ELSE 0 END" if is_future else "0"
-    read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || id[3:] AS UHUGEINT) END"
-    return (
-        f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
-        f"CASE WHEN number IS NULL THEN id END AS value, {near} AS near, {future} AS future{others} "
-        f"FROM (SELECT *, {read} AS number FROM {base})"
-    )
 
 
 def _identity(id: str) -> str:

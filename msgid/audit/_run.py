@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from msgid._known_tables import ids_inside
-from msgid.audit._duck import Duck, Limits
+from msgid.audit._duck import Duck
 from msgid.audit._inputs import checked_columns
+from msgid.audit._lists import Lists
 from msgid.audit._options import columns_in, limits_in, rules_in
 from msgid.audit._reduce import facts_of
-from msgid.audit._roles import check_moments, relations_of
+from msgid.audit._roles import Roles, check_moments
 from msgid.audit._sources import open_file, open_frame, open_ids, read_error
 from msgid.audit.report import report_of
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._reduce import Reduction, Relations
     from msgid.audit._sources import Source
     from msgid.audit.definitions import Format
+    from msgid.audit.facts import Facts
     from msgid.audit.report import Report
 
 
@@ -143,29 +146,32 @@ def _audited(duck: Duck, source: Source, named: Mapping[str, Any], rules: Rules)
 
     try:
         source, columns = audited(duck, source, named)
-        relations = relations_of(duck, source, columns, rules)
+        roles = Roles(duck, source, columns, rules)
+        relations = roles.relations()
         facts, reduction = facts_of(duck, relations, rules, columns.given)
-        facts = facts._replace(
-            untimed=facts.untimed if columns.timestamp else 0, unlanded=facts.unlanded if columns.landed else 0
-        )
-        if columns.timestamp or columns.landed:
-            facts = _with_moments(duck, source, columns, facts, relations)
+        facts = _with_moments(duck, source, columns, facts, relations, reduction)
     except duckdb.Error as error:
         raise read_error(source, error) from None
-    return report_of(facts, rules)
+    report = report_of(facts, rules)
+    report._rows = Lists(roles, relations, reduction, rules, report.findings)
+    return report
 
 
-def _with_moments(duck: Duck, source: Source, columns: Columns, facts: Any, relations: Any) -> Any:
-    """Return the facts with the numbers of rows without a moment; raise ValueError if the unit or the zone is wrong."""
-    if columns.offset is None:
-        text = f"SELECT count(*), count(sent), count(landed), max(sent) FROM {relations.base}"
-    else:
-        text = f"SELECT count(*), count(sent), count(landed), max(sent) FROM {relations.base}"
-    ((rows, timed, landed, last),) = duck.rows(text)
-    if columns.timestamp is not None:
-        check_moments(duck, source, "timestamp", columns.timestamp, last, unread=bool(rows) and not timed)
-        facts = facts._replace(untimed=rows - timed)
-    if columns.landed is not None:
-        check_moments(duck, source, "landed", columns.landed, None, unread=bool(rows) and not landed)
-        facts = facts._replace(unlanded=rows - landed)
-    return facts
+def _with_moments(
+    duck: Duck, source: Source, columns: Columns, facts: Facts, relations: Relations, reduction: Reduction
+) -> Facts:
+    """Return the facts with the number of rows without a moment.
+
+    Raises:
+        ValueError: if the unit or the zone of a column is wrong.
+    """
+    numbers = "count(*), count(sent), count(landed), max(sent)", relations.base
+    if columns.offset is not None:
+        numbers = "sum(n), sum(timed), sum(dated), max(last_time)", reduction.relation("blocks")
+    ((rows, timed, landed, last),) = duck.rows("SELECT {} FROM {}".format(*numbers))
+    given = (("timestamp", columns.timestamp, timed), ("landed", columns.landed, landed))
+    for argument, name, read in given:
+        if name is not None and rows:
+            check_moments(duck, source, argument, name, last if argument == "timestamp" else None, unread=not read)
+    untimed, unlanded = (rows - read if rows and name is not None else 0 for _, name, read in given)
+    return facts._replace(untimed=int(untimed), unlanded=int(unlanded))

@@ -127,9 +127,9 @@ FROM (
 ORDER BY coalesce(missing, 0) + coalesce(repeated, 0) + coalesce(conflicts, 0) + coalesce(late, 0) DESC, n DESC, l.log
 LIMIT {most}
 
--- sums: the number of rows: of all, of those in no log, of those with a time and a landing time, and of logs.
+-- sums: the number of all rows, of those in no log, and of logs.
 SELECT coalesce(CAST(sum(n) AS BIGINT), 0), coalesce(CAST(sum(CASE WHEN log IS NULL THEN n END) AS BIGINT), 0),
-    coalesce(CAST(sum(timed) AS BIGINT), 0), coalesce(CAST(sum(dated) AS BIGINT), 0), count(DISTINCT log)
+    count(DISTINCT log)
 FROM {blocks}
 
 -- ids: the rows of a table with IDs: of version 1 the key (all but the last five bits), its part and the place in
