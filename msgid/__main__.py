@@ -19,9 +19,12 @@ def main() -> None:
         import rich  # noqa: F401
     except ImportError as missing:
         sys.exit(f"msgid: the command line needs {missing.name}: {to_install('cli')}")
-    from msgid.cli import msgid as run
+    try:
+        from msgid.cli import msgid as run
 
-    run(prog_name="msgid")
+        run(prog_name="msgid")
+    except KeyboardInterrupt:  # while modules are imported
+        sys.exit(130)
 
 
 if __name__ == "__main__":

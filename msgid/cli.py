@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import re
 import sqlite3
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from msgid.audit.definitions import Format
     from msgid.iggy._wire import Layout
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as a shell reports it."""
 AUDIT_FAILED = 3
 """The exit status of ``audit`` if ``--fail-on`` found something."""
 
@@ -50,6 +51,9 @@ class Commands(click.Group):
             raise
         except (click.ClickException, FileNotFoundError, ImportError, ValueError) as error:
             raise click.ClickException(self._with_options(ctx, str(error))) from None
+        except KeyboardInterrupt:  # Click would end the command with status 1
+            click.echo("Aborted!", err=True)
+            sys.exit(INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # Click ends the command without a message
@@ -192,6 +196,7 @@ _AUDIT_OPTIONS = (
     _CONTENT,
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
     _LIFE,
+    click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", metavar="FILE", help="Name the messages of this file that are not in the table."),
@@ -219,10 +224,11 @@ _AUDIT_OPTIONS = (
 
 
 AUDIT_GROUPS = {
-    "Input": ("format",),
-    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life"),
+    "Input": ("format", "delimiter", "header"),
+    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
     "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
-    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
+    "Report": ("report", "rows", "openmetrics", "as_json", "fail_on", "allow", "quiet"),
+    "Limits": ("memory", "temp_dir"),
 }
 """The options of ``audit`` by task."""
 
@@ -281,14 +287,28 @@ class AuditOutput(NamedTuple):
         taken = {name: options.pop(name) for name in cls._fields if name != "allow"}
         return cls(**taken, allow=allow)
 
-    def check_inputs(self, *inputs: str | None) -> None:
-        """Refuse to write a file twice, or one that is an input of the command or in an input folder."""
+    def check_inputs(self, *inputs: str | None, more: Iterable[str] = ()) -> None:
+        """Refuse to write a file twice, in no folder, or one that is an input of the command or in an input folder.
+
+        Args:
+            inputs: The inputs of the command.
+            more: Further files that it writes.
+        """
+        for file in more:
+            self._check_written("rows", file, inputs)
         files = {option: file for option in ("report", "openmetrics") if (file := getattr(self, option)) is not None}
         if "" in files.values():
             raise click.UsageError("--report and --openmetrics must name files, got ''")
         if len({Path(file).resolve() for file in files.values()}) < len(files):
             raise click.UsageError(f"--report and --openmetrics must be two files, got {self.report!r} twice")
-        for (option, file), one in itertools.product(files.items(), filter(None, inputs)):
+        for option, file in files.items():
+            self._check_written(option, file, inputs)
+
+    @staticmethod
+    def _check_written(option: str, file: str, inputs: Iterable[str | None]) -> None:
+        if not Path(file).absolute().parent.is_dir() or Path(file).is_dir():
+            raise click.UsageError(f"--{option} must name a file in a folder that exists, got {file!r}")
+        for one in filter(None, inputs):
             written, read = (Path(name).resolve() for name in (file, one.removeprefix("file:")))
             if written.is_relative_to(read) or (written.exists() and read.exists() and written.samefile(read)):
                 raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
@@ -332,22 +352,67 @@ def input_of(file: str) -> Any:
     return sys.stdin.buffer if file == "-" else file
 
 
+def inputs_of(files: tuple[str, ...]) -> Any:
+    """Return one path, several of them, or standard input for ``-``."""
+    if len(files) == 1:
+        return input_of(files[0])
+    if "-" in files:
+        raise click.UsageError("standard input must be the only input, got also files")
+    return list(files)
+
+
 _format = click.option(
     "-f", "--format", type=click.Choice(FORMATS), help="The format of FILE.  [default: by its ending or first bytes]"
 )
+
+
+class _Rows(NamedTuple):
+    """The files of ``--rows``, by their checks."""
+
+    files: dict[str, str]
+
+    @classmethod
+    def read(cls, texts: Iterable[str]) -> _Rows:
+        """Read the option, before anything else is read."""
+        from msgid.audit._lists import check_ending
+        from msgid.audit.definitions import check_names
+
+        pairs = [text.partition("=") for text in texts]
+        for text, (_, _, file) in zip(texts, pairs, strict=True):
+            if not file:
+                raise click.UsageError(f"--rows must be CHECK=FILE, such as missing_offsets=lost.csv, got {text!r}")
+        check_names("--rows", [check for check, _, _ in pairs])
+        files = {check: file for check, _, file in pairs}
+        if len(files) < len(pairs) or len({Path(file).resolve() for file in files.values()}) < len(files):
+            raise click.UsageError("--rows must name each check and each file once")
+        for file in files.values():
+            check_ending(Path(file))
+        return cls(files)
+
+    def write(self, report: Any) -> None:
+        """Write the rows of each check."""
+        for check, file in self.files.items():
+            report.write_rows(check, file)
 
 
 @msgid.command(
     cls=Grouped, groups=AUDIT_GROUPS,
     epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
                     "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error",
-                    "zcat ids.gz | msgid audit -")
+                    "msgid audit 'day=*/*.parquet' --rows missing_offsets=lost.csv", "zcat ids.gz | msgid audit -")
 )  # fmt: skip
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @audit_options
 @_format
+@click.option("--delimiter", metavar="CHARACTER", help="The character between two cells of CSV.  [default: ,]")
+@click.option("--no-header", "header", is_flag=True, flag_value=False, default=True,
+              help="CSV without a header: the columns are column0, column1 and so on.")  # fmt: skip
+@click.option("--rows", multiple=True, metavar="CHECK=FILE", help="Write the rows of a check: CSV, JSON or Parquet.")
+@click.option("--memory", metavar="SIZE", help="Memory to take, such as 1GiB.  [default: a quarter, at most 4 GiB]")
+@click.option("--temp-dir", type=click.Path(exists=True, file_okay=False), help="The folder of temporary files.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 def audit(
-    file: str,
+    files: tuple[str, ...],
     id: str | None,
     source: tuple[str, ...],
     content: tuple[str, ...],
@@ -355,32 +420,39 @@ def audit(
     sent_columns: tuple[str, ...],
     digests: tuple[str, str] | None,
     format: Format | None,
+    delimiter: str | None,
+    header: bool,
+    rows: tuple[str, ...],
+    quiet: bool,
     **options: Any,
 ) -> None:
-    """Find lost, duplicated and late messages in a FILE.
+    """Find lost, duplicated and late messages in FILEs.
 
-    FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, or the output folder of a job; '-' is
-    standard input. The columns of such outputs, and of tables of Kafka and RocketMQ, are known, and so are columns
-    named id, source, offset, timestamp, landed and content. An option that names one of them leaves the others known;
-    an empty name turns one off. With --sent, FILE is compared with a file of the messages
-    that a producer had acknowledged, or of all messages of a queue.
+    A FILE is text with one ID per line, CSV, TSV, JSON lines, Parquet or Arrow, a folder or a pattern of such files, or
+    the output folder of a job; '-' is standard input. Several FILEs are one table. The columns of such outputs, and of
+    tables of Kafka and RocketMQ, are known, and so are columns named id, source, offset, timestamp, landed and content.
+    An option that names one of them leaves the others known; an empty name turns one off. With --sent, the FILEs are
+    compared with a file of the messages that a producer had acknowledged, or of all messages of a queue.
     """
     output = AuditOutput.taken_from(options)
-    output.check_inputs(file, sent, *(digests or ()))
+    lists = _Rows.read(rows)
+    output.check_inputs(*files, sent, *(digests or ()), more=lists.files.values())
     named = {**({} if id is None else {"id": id}), "source": source or None, "content": content or None, **options}
-    if sent == file == "-":
+    named["progress"] = not quiet and sys.stderr.isatty()
+    if sent == "-" and "-" in files:
         raise click.UsageError("only one of FILE and --sent can be standard input")
     from msgid.audit import audit_file, compare
-    from msgid.audit._files import read_file
 
+    read = {"format": format, "delimiter": delimiter, "header": header}
     if sent is None and digests is None:
         if sent_columns:
             raise click.UsageError(SENT_COLUMN_ALONE)
-        found = audit_file(input_of(file), format=format, **named)
+        found = audit_file(inputs_of(files), **read, **named)
     else:
-        table = read_file(file, format) if format else input_of(file)
         left = None if sent is None else input_of(sent)
-        found = compare(left, table, digests=digests, **compared_columns(named, sent_columns))
+        columns = compared_columns(named, sent_columns)
+        found = compare(left, inputs_of(files), digests=digests, **read, **columns)
+    lists.write(found)
     output.finish(found)
 
 

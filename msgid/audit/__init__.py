@@ -28,8 +28,7 @@ from msgid.audit.report import Report
 if TYPE_CHECKING:
     from msgid.audit._compare import compare
     from msgid.audit._digest_tables import digest, merge_digests
-    from msgid.audit._files import audit_file
-    from msgid.audit._tables import audit_ids, audit_table
+    from msgid.audit._run import audit_file, audit_ids, audit_table
 
 __all__ = [
     "CHECKS",
@@ -51,7 +50,7 @@ __all__ = [
 
 # These modules need NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
-    "audit_file": "_files", "audit_ids": "_tables", "audit_table": "_tables", "compare": "_compare",
+    "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
     "digest": "_digest_tables", "merge_digests": "_digest_tables",
 }  # fmt: skip
 

@@ -232,20 +232,11 @@ def doctor_file(
         FileNotFoundError: if the file is missing.
         ValueError: if the file cannot be read, or does not have a column.
     """
-    check_installed("a diagnosis of a file", "arrow", "numpy", "pyarrow")
+    check_installed("a diagnosis of a file", "arrow", "duckdb")
 
-    from msgid.audit._columns import NEVER, audited, micros, plain_column
-    from msgid.audit._files import read_file
-    from msgid.audit._options import columns_in
+    from msgid.audit._run import ids_and_times
 
-    table, columns = audited(read_file(path, format), columns_in("doctor", {"id": id or "id", "timestamp": timestamp}))
-    if columns.id is None:
-        raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {table.column_names}")
-    times = None
-    if columns.timestamp is not None:
-        moments = micros("timestamp", plain_column(table[columns.timestamp]))
-        times = [None if moment == NEVER else moment // 1000 for moment in moments.tolist()]
-    return doctor(plain_column(table[columns.id]).to_pylist(), times)
+    return doctor(*ids_and_times(path, id, timestamp, format))
 
 
 def collision_risk(rates: Iterable[float], seconds: float) -> float:

@@ -56,7 +56,7 @@ def _memory_of_machine() -> int:
     return int(psutil.virtual_memory().total)
 
 
-class OutOfRoom(RuntimeError):
+class OutOfRoom(OSError):
     """The audit needs more memory, or more room for temporary files, than it may have."""
 
 

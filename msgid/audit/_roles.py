@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import duckdb
+
 from msgid import layout
 from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
 from msgid._validate import quote
 from msgid.audit._duck import literal, quoted
 from msgid.audit._inputs import LOG, check_joined, check_named_by
 from msgid.audit._reduce import Relations
+from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
 from msgid.errors import InvalidMessageId
 from msgid.ids._bytes import identity
@@ -76,6 +79,8 @@ class Roles:
     """
 
     def __init__(self, duck: Duck, source: Source, columns: Columns, rules: Rules) -> None:
+        if any(part.kinds for part in source.parts):  # the values of JSON tell their types
+            source = keep(duck, source, columns.names.values())
         self.duck, self.source, self.columns = duck, source, columns
         self._rules, types = rules, source.columns
         self._near = "landed" if columns.landed else "sent"
@@ -88,11 +93,10 @@ class Roles:
             roles[role] = _NULL if name is None else _micros(argument, name, types[name], rules)
         for role, name in (("id", columns.id), ("parent", columns.parent)):
             if name is not None:
-                roles[role] = _id_text(role, name, types[name])
+                roles[role] = _id_text(role, name, "DOUBLE" if name in source.numbers else types[name])
         self._roles = roles
         self._needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
-        selected = self._selected(self._needed)
-        self.base = self._view("base", selected) if source.is_cheap else duck.kept("base", selected)
+        self.base = self._view("base", self._selected(self._needed)) if source.is_cheap else self._kept()
         self._logs = None
         if columns.offset is not None:
             self._logs = _logs(duck, self.base, columns, [types[name] for name in keys])
@@ -142,6 +146,17 @@ class Roles:
     def rows_with_ids(self) -> str:
         """Return the rows of the table by their IDs; ``whole`` has all columns of a row."""
         return self._ids(f"({self._selected([*self.source.columns], 't AS whole')})", "whole")
+
+    def _kept(self) -> str:
+        """Read the columns of a text file once, but the content."""
+        try:
+            return self.duck.kept("base", self._selected(self._needed))
+        except duckdb.Error as error:
+            other = self.source.careful(error)
+            if other is None:
+                raise read_error(self.source, error) from None
+            self.source = other
+            return self._kept()
 
     def _view(self, name: str, text: str) -> str:
         name = self.duck.new_name(name)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from msgid._known_tables import ids_inside
+from msgid._known_tables import Columns, ids_inside
 from msgid.audit._duck import Duck
 from msgid.audit._inputs import checked_columns
 from msgid.audit._lists import Lists
-from msgid.audit._options import columns_in, limits_in, rules_in
+from msgid.audit._options import Rules, columns_in, limits_in, rules_in
 from msgid.audit._reduce import facts_of
 from msgid.audit._roles import Roles, check_moments
-from msgid.audit._sources import open_file, open_frame, open_ids, read_error
+from msgid.audit._sources import open_file, open_frame, read_error
 from msgid.audit.report import report_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._options import AuditOptions
     from msgid.audit._reduce import Reduction, Relations
     from msgid.audit._sources import Source
     from msgid.audit.definitions import Format
@@ -81,7 +80,7 @@ def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
     """
     named, rules, limits = columns_in("audit_ids", options, is_audit=True), rules_in(options), limits_in(options)
     duck = Duck(limits)
-    return _audited(duck, open_ids(duck, ids), named, rules)
+    return _audited(duck, open_frame(duck, {"id": ids}), named, rules)
 
 
 def audit_file(
@@ -175,3 +174,30 @@ def _with_moments(
             check_moments(duck, source, argument, name, last if argument == "timestamp" else None, unread=not read)
     untimed, unlanded = (rows - read if rows and name is not None else 0 for _, name, read in given)
     return facts._replace(untimed=int(untimed), unlanded=int(unlanded))
+
+
+def ids_and_times(
+    path: str | PathLike[str] | IO[bytes], id: str | None, timestamp: str | None, format: Format | None
+) -> tuple[list[Any], list[int | None] | None]:
+    """Return the IDs of a file as it has them, and the messages' own times in milliseconds since 1970, or None.
+
+    Args:
+        path: The file, as for `audit_file`.
+        id: Column of IDs. Default: that of a known table, or the lines of a text file.
+        timestamp: Column of the messages' own times. Default: that of a known table.
+        format: The format of the file, as for `audit_file`.
+
+    Raises:
+        FileNotFoundError: if the file is missing.
+        ValueError: if the file cannot be read, or does not have a column.
+    """
+    duck = Duck()
+    source = open_file(duck, path, format=format)
+    source, columns = audited(duck, source, columns_in("doctor", {"id": id or "id", "timestamp": timestamp}))
+    if columns.id is None:
+        held = [*source.columns]
+        raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {held}")
+    roles = Roles(duck, source, Columns(columns.id, timestamp=columns.timestamp), Rules())
+    rows = duck.rows(f"SELECT id, sent FROM {roles.base}")
+    times = None if columns.timestamp is None else [None if sent is None else sent // 1000 for _, sent in rows]
+    return [id for id, _ in rows], times
