@@ -1,0 +1,240 @@
+"""Read: Parquet files as a relation of DuckDB, whose types have the values of all files exactly."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import duckdb
+
+from msgid._validate import quote
+from msgid.audit._duck import literal, quoted
+from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
+from msgid.audit._paths import FILE_COLUMN, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from msgid.audit._paths import File
+
+_DECIMAL_DIGITS: Final = 38
+_ARROW_SCHEMA: Final = b"ARROW:schema"
+
+
+class Only(NamedTuple):
+    """The column and the value of the rows to read."""
+
+    name: str
+    value: str
+
+
+def parquet_source(
+    duck: Any, name: str, files: Sequence[File], *, only: Only | None = None, aside: Sequence[File] = ()
+) -> Source:
+    """Return Parquet files as a source.
+
+    Args:
+        duck: The connection to DuckDB.
+        name: The name in errors.
+        files: The files.
+        only: The column and the value of the rows to read. Default: all rows.
+        aside: Further files, which may lack columns.
+
+    Raises:
+        Unreadable: if a file is not whole.
+    """
+    schemas = _schemas(duck, [*files, *aside])
+    parts = _parts(duck, files, schemas, only)
+    lacking = _parts(duck, aside, schemas, None)
+    explained = partial(_reason, [*files, *aside])
+    return source_of(name, parts, is_cheap=True, lacking=lacking, explained=explained)
+
+
+_Schema = tuple[tuple[str, str, str], ...]
+"""For each column its name, its type, and the reason why it is refused, or an empty text."""
+
+
+def _schemas(duck: Any, files: Sequence[File]) -> dict[str, _Schema]:
+    """Return the columns of each file, by its path."""
+    if not files:
+        return {}
+    text = "SELECT file_name, name, duckdb_type, num_children, precision FROM parquet_schema({})"
+    try:
+        rows = duck.rows(text.format(names_of(files)))
+    except duckdb.Error as error:
+        raise Unreadable(_first_damaged(duck, files, text) or plain_error(error)) from None
+    by_file: dict[str, list[tuple[str, str, int, int]]] = {}
+    for path, *cells in rows:
+        by_file.setdefault(path, []).append(tuple(cells))  # type: ignore[arg-type]
+    with_bytes = [file for file in files if any(row[1] == "BLOB" for row in by_file[file.path])]
+    arrow = _arrow_types(duck, with_bytes)
+    return {path: tuple(_columns(iter(rows), arrow.get(path, {}))) for path, rows in by_file.items()}
+
+
+def _first_damaged(duck: Any, files: Sequence[File], text: str) -> str | None:
+    """Return the name of the first file whose end DuckDB does not read, and the reason."""
+    for file in files:
+        try:
+            duck.rows(text.format(names_of([file])))
+        except duckdb.Error as error:
+            reason = _words(str(error)) or plain_error(error)
+            return reason if len(files) == 1 else f"{quote(file.shown)}: {reason}"
+    return None
+
+
+def _columns(rows: Iterator[tuple[str, str, int, int]], arrow: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns of a file; ``rows`` are the elements of its schema, each before its children."""
+    _, _, number, _ = next(rows)
+    for _ in range(number or 0):
+        name, type, children, precision = next(rows)
+        reason = ""
+        wide = [precision] if (precision or 0) > _DECIMAL_DIGITS else []
+        pending = children or 0
+        while pending:
+            _, _, inner, inner_precision = next(rows)
+            pending += (inner or 0) - 1
+            wide += [inner_precision] if (inner_precision or 0) > _DECIMAL_DIGITS else []
+        if wide:
+            type = f"DECIMAL({wide[0]})" if not children else type
+            reason = f"the column {quote(name)} is a decimal of {wide[0]} digits: cast it to text"
+        elif type == "BLOB" and name in arrow:
+            if arrow[name] == "arrow.uuid":
+                type = "BLOB of UUID"
+            else:
+                reason = f"the column {quote(name)} is of {arrow[name]}, which Parquet does not have: cast it to text"
+        yield name, type, reason
+
+
+def _parts(duck: Any, files: Sequence[File], schemas: dict[str, _Schema], only: Only | None) -> list[Part]:
+    groups: dict[tuple[object, ...], list[File]] = {}
+    for file in files:
+        groups.setdefault((schemas[file.path], file.root, file.keys), []).append(file)
+    return [_part(duck, group, schemas[group[0].path], only) for group in groups.values()]
+
+
+def _part(duck: Any, files: Sequence[File], schema: _Schema, only: Only | None) -> Part:
+    own = FILE_COLUMN
+    while own.lower() in {name.lower() for name, _, _ in schema}:
+        own += "_"
+    rows = f"read_parquet({names_of(files)}, filename={literal(own)}, hive_partitioning=false)"
+    types: dict[str, str] = {}
+    values: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    # DuckDB renames a column whose name is empty, or that of another one in any case of letters.
+    described = [name for name, *_ in duck.rows(f"DESCRIBE SELECT * FROM {rows}")]
+    for (name, type, reason), known_as in zip(schema, described, strict=False):
+        if name in types:
+            reason = reason or f"it has several columns {quote(name)}"
+        types[name], values[name] = type, quoted(known_as)
+        if type == "BLOB of UUID":
+            types[name], values[name] = "UUID", f"CAST(hex({quoted(known_as)}) AS UUID)"
+        if reason:
+            refused[name] = reason
+    for name, value in files[0].values(own).items():
+        if name not in types:
+            types[name], values[name] = "VARCHAR", value
+    if only is not None and only.name in types:
+        rows = f"{rows} WHERE CAST({values[only.name]} AS VARCHAR) = {literal(only.value)}"
+    return Part(types, values, rows, refused)
+
+
+def _words(text: str) -> str | None:
+    """Return the reason of an error of DuckDB about a file as a whole."""
+    if "too small to be a Parquet file" in text or "No magic bytes" in text or "no magic bytes" in text:
+        return "it is not a Parquet file, or it is cut off"
+    return None
+
+
+def _reason(files: Sequence[File], error: Exception) -> str | None:
+    """Return the reason of an error of DuckDB during a scan."""
+    text = str(error)
+    if isinstance(error, duckdb.ConversionException) and "UUID" in text:
+        return "a value in a column of UUIDs is not a UUID: the files of a column must have one type"
+    file = next((file for file in files if file.path in text), files[0] if len(files) == 1 else None)
+    reason = _words(text) or f"it is damaged: {plain_error(error)}"
+    return reason if file is None or len(files) == 1 else f"{quote(file.shown)}: {reason}"
+
+
+# --- The Arrow schema in the footer, which has the types that Parquet does not have -----------------------------------
+
+
+def _arrow_types(duck: Any, files: Sequence[File]) -> dict[str, dict[str, str]]:
+    """Return for each file the columns whose Arrow type is ``arrow.uuid`` or an integer of 128 bits."""
+    if not files:
+        return {}
+    rows = duck.rows(
+        f"SELECT file_name, value FROM parquet_kv_metadata({names_of(files)}) WHERE key = {literal('ARROW:schema')}::BLOB"
+    )
+    return {path: arrow_types(base64.b64decode(value)) for path, value in rows}
+
+
+def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
+    """Return the columns whose type in an Arrow schema is ``arrow.uuid`` or an integer of 128 bits.
+
+    PyArrow reads neither the second type, nor the first one over bytes of variable length. The schema is a FlatBuffer;
+    see Schema.fbs of Arrow.
+
+    Args:
+        message: A message with the schema, or the footer of an Arrow file.
+        is_footer: Whether ``message`` is a footer.
+    """
+    found: dict[str, str] = {}
+    try:
+        start = 0 if is_footer else 8 if message[:4] == b"\xff\xff\xff\xff" else 4
+        root = _Table(message[start:], struct.unpack_from("<I", message, start)[0])
+        schema = root.table(1 if is_footer else 2)
+        for column in () if schema is None else schema.tables(1):
+            name = column.text(0)
+            pairs = {pair.text(0): pair.text(1) for pair in column.tables(6)}
+            if pairs.get("ARROW:extension:name") == "arrow.uuid":
+                found[name] = "arrow.uuid"
+            type = column.table(3)
+            if column.number(2, "B") == 2 and type is not None and type.number(0, "i") > 64:
+                found[name] = f"Int{type.number(0, 'i')}"
+    except (struct.error, UnicodeDecodeError, IndexError):
+        return {}
+    return found
+
+
+class _Table:
+    """A table of a FlatBuffer: fields that are found by their number."""
+
+    def __init__(self, data: bytes, place: int) -> None:
+        self._data, self._place = data, place
+
+    def _field(self, number: int) -> int | None:
+        """Return the place of a field, or None if it is missing."""
+        offsets = self._place - struct.unpack_from("<i", self._data, self._place)[0]
+        size = struct.unpack_from("<H", self._data, offsets)[0]
+        entry = 4 + 2 * number
+        offset = struct.unpack_from("<H", self._data, offsets + entry)[0] if entry < size else 0
+        return self._place + offset if offset else None
+
+    def _target(self, number: int) -> int | None:
+        place = self._field(number)
+        return None if place is None else place + struct.unpack_from("<I", self._data, place)[0]
+
+    def number(self, number: int, code: str) -> int:
+        place = self._field(number)
+        return 0 if place is None else int(struct.unpack_from(f"<{code}", self._data, place)[0])
+
+    def text(self, number: int) -> str:
+        place = self._target(number)
+        if place is None:
+            return ""
+        size = struct.unpack_from("<I", self._data, place)[0]
+        return self._data[place + 4 : place + 4 + size].decode()
+
+    def table(self, number: int) -> _Table | None:
+        place = self._target(number)
+        return None if place is None else _Table(self._data, place)
+
+    def tables(self, number: int) -> list[_Table]:
+        place = self._target(number)
+        if place is None:
+            return []
+        size = struct.unpack_from("<I", self._data, place)[0]
+        items = range(place + 4, place + 4 + 4 * size, 4)
+        return [_Table(self._data, item + struct.unpack_from("<I", self._data, item)[0]) for item in items]
