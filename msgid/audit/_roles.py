@@ -207,8 +207,9 @@ def _add_functions(duck: Duck) -> None:
 
         return pa.array([None if one is None else one.decode("utf-8", "replace") for one in values.to_pylist()])
 
-    duck.function("msgid_identity", identities, "VARCHAR", "VARCHAR")
-    duck.function("msgid_text", decoded, "BLOB", "VARCHAR")
+    if not duck.has_function("msgid_identity"):  # a comparison has two tables
+        duck.function("msgid_identity", identities, "VARCHAR", "VARCHAR")
+        duck.function("msgid_text", decoded, "BLOB", "VARCHAR")
 
 
 def _identity_or_none(value: str | None) -> str | None:
@@ -306,9 +307,9 @@ def _micros(argument: str, name: str, type: str, rules: Rules) -> str:
         micros = f"epoch_us({value})"
         if type == "TIMESTAMP_NS":
             nanos = f"epoch_ns({value})"
-            micros = f"CASE WHEN {nanos} < 0 THEN ({nanos} - 999) // 1000 ELSE {nanos} // 1000 END"
-        elif type != "TIMESTAMP" and "ZONE" not in type:
-            micros = f"TRY({micros})"
+            micros = f"{nanos} // 1000 - CASE WHEN {nanos} % 1000 < 0 THEN 1 ELSE 0 END"
+        elif type != "TIMESTAMP" and "ZONE" not in type:  # DuckDB has no microseconds of later years
+            micros = f"epoch_us(TRY_CAST({value} AS TIMESTAMP))"
         return _between(micros, _FIRST_MICRO, _LAST_MICRO)
     if type in _INTEGERS:
         return f"CAST({_between(value, _FIRST_MILLI, _LAST_MILLI)} AS BIGINT) * 1000"
@@ -346,8 +347,8 @@ def check_moments(duck: Duck, source: Source, argument: str, name: str, last: in
     is_number = "true" if type in _INTEGERS else f"regexp_full_match({value}, '-?[0-9]{{1,19}}')"
     if type not in (*_INTEGERS, "VARCHAR"):
         return
-    seconds = last is not None and 10**9 <= last // 1_000 < 3 * 10**9
-    if not unread and not (seconds and argument == "timestamp"):
+    are_seconds = last is not None and 10**9 <= last // 1_000 < 3 * 10**9
+    if not (unread or are_seconds):
         return
     asked = f"SELECT max(CAST({value} AS HUGEINT)) FROM ({source.scan([name])}) WHERE {is_number}"
     ((number,),) = duck.rows(asked.replace("CAST(", "TRY_CAST("))
@@ -358,7 +359,7 @@ def check_moments(duck: Duck, source: Source, argument: str, name: str, last: in
         if text is not None and re.fullmatch(_DATE_TIME, text):
             raise ValueError(
                 f"`{argument}` must have times that name their offset from UTC, got {quote(text)}: pass timezone='UTC' "
-                "if the times are in UTC, or another offset"
+                f"if the times are in UTC, or another offset; or `{argument}`='' to leave them out"
             )
 
 

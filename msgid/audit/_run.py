@@ -164,14 +164,14 @@ def _with_moments(
     Raises:
         ValueError: if the unit or the zone of a column is wrong.
     """
-    numbers = "count(*), count(sent), count(landed), max(sent)", relations.base
+    numbers = "count(*), count(sent), count(landed), max(sent), max(landed)", relations.base
     if columns.offset is not None:
-        numbers = "sum(n), sum(timed), sum(dated), max(last_time)", reduction.relation("blocks")
-    ((rows, timed, landed, last),) = duck.rows("SELECT {} FROM {}".format(*numbers))
+        numbers = "sum(n), sum(timed), sum(dated), max(last_sent), max(last_landed)", reduction.relation("blocks")
+    ((rows, timed, landed, *lasts),) = duck.rows("SELECT {} FROM {}".format(*numbers))
     given = (("timestamp", columns.timestamp, timed), ("landed", columns.landed, landed))
-    for argument, name, read in given:
+    for (argument, name, read), last in zip(given, lasts, strict=True):
         if name is not None and rows:
-            check_moments(duck, source, argument, name, last if argument == "timestamp" else None, unread=not read)
+            check_moments(duck, source, argument, name, last, unread=not read)
     untimed, unlanded = (rows - read if rows and name is not None else 0 for _, name, read in given)
     return facts._replace(untimed=int(untimed), unlanded=int(unlanded))
 

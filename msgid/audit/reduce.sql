@@ -7,6 +7,7 @@
 -- blocks: of each log and block of 65,536 offsets, its ends. The rows in no log are those of the log NULL.
 SELECT log, off {div} 65536 AS block, count(*) AS n, count(sent) AS timed, count(landed) AS dated,
     min(off) AS low, max(off) AS high, min(time) AS first_time, max(time) AS last_time, min(landed) AS landed,
+    max(landed) AS last_landed, max(sent) AS last_sent,
     min(CASE WHEN sent IS NOT NULL THEN off END) AS timed_low,
     max(CASE WHEN sent IS NOT NULL THEN off END) AS timed_high
 FROM {placed} GROUP BY log, off {div} 65536
