@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegralType, StringType
+from pyspark.sql.types import StringType
 
 from msgid._known_tables import ids_inside
-from msgid._moments import check_unit
-from msgid.audit._columns import check_joined, check_named_by, checked_columns
+from msgid.audit._inputs import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
-from msgid.audit._tables import facts_of_rows, rows_of
+from msgid.audit._reduce import facts_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
-from spark_ext._settings import settings
 from spark_ext._shipping import check_workers
-from spark_ext.auditing._reductions import facts_of
-from spark_ext.auditing._values import Sizes, collected, kind_of, rows_by_role, text_of_ids
+from spark_ext.auditing._engine import SparkEngine
+from spark_ext.auditing._roles import Roles, check_moments, id_text, kind_of
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.columns._expressions import has_slash, quoted_name, type_of
+from spark_ext.columns._expressions import has_slash
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -31,7 +28,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions
+    from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._reduce import Reduction, Relations
     from msgid.audit.facts import Facts
 
 
@@ -92,24 +90,41 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     check_dataframe(df, other="msgid.audit audits other tables and files")
     if df.isStreaming:
         raise ValueError("cannot audit a stream: audit the table that it writes")
-    return audit_of(df, options, Sizes())
-
-
-def audit_of(df: DataFrame, options: Mapping[str, Any], sizes: Sizes) -> AuditReport:
-    """Return the report of a table; the sizes decide what the driver does by itself."""
     named, rules = columns_in("audit", options, is_audit=True), rules_in(options)
     df, columns = audited(df, named)
     check_workers(df.sparkSession)
-    rows = rows_by_role(df, columns)
-    side = collected(rows, columns, sizes)
-    if side is None:
-        # With long offsets, Spark refuses the text that the functions of the reductions return.
-        with settings(df.sparkSession, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
-            facts = facts_of(rows, columns, rules, sizes)
-    else:
-        facts = facts_of_rows(rows_of(side.table, side.columns), columns, rules)
-    check_milliseconds(df, columns, facts)
+    engine = SparkEngine(df.sparkSession, rules.max_gaps)
+    relations = Roles(df, columns, rules).relations(engine)
+    facts, reduction = facts_of(engine, relations, rules, columns.given)
+    facts = _with_moments(engine, df, columns, facts, relations, reduction)
     return AuditReport(df.sparkSession, report_of(facts, rules))
+
+
+def _with_moments(
+    engine: SparkEngine, df: DataFrame, columns: Columns, facts: Facts, relations: Relations, reduction: Reduction
+) -> Facts:
+    """Return the facts with the number of rows without a moment.
+
+    Raises
+    ------
+    ValueError
+        If the unit or the zone of a column is wrong.
+    """
+    given = {"timestamp": columns.timestamp, "landed": columns.landed}
+    if not any(given.values()):
+        return facts
+    numbers = "count(*), count(sent), count(landed), max(sent)", relations.base
+    if columns.offset is not None:
+        numbers = "sum(n), sum(timed), sum(dated), max(last_time)", reduction.relation("blocks")
+    ((rows, timed, landed, last),) = engine.rows("SELECT {} FROM {}".format(*numbers))
+    for (argument, name), read in zip(given.items(), (timed, landed), strict=True):
+        if name is not None and rows:
+            check_moments(df, argument, name, last if argument == "timestamp" else None, unread=not read)
+    untimed, unlanded = (
+        rows - read if rows and name is not None else 0
+        for name, read in zip(given.values(), (timed, landed), strict=True)
+    )
+    return facts._replace(untimed=untimed, unlanded=unlanded)
 
 
 def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns]:
@@ -134,14 +149,6 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
         if column is not None:
             kind = df.schema[column].dataType
             check_ids(f"`{argument}`", column, kind)
-            value = F.col(quoted_name(column))
             if not isinstance(kind, StringType):
-                df = df.withColumn(column, text_of_ids(value) if isinstance(kind, BinaryType) else value.cast("string"))
+                df = df.withColumn(column, id_text(df, column))
     return df, columns
-
-
-def check_milliseconds(df: DataFrame, columns: Columns, facts: Facts) -> None:
-    """Raise ValueError if integers of the timestamp column, which are milliseconds, are seconds of our years."""
-    if columns.timestamp is not None and isinstance(type_of(df, columns.timestamp), IntegralType):
-        last = max((log.last_time.timestamp() for log in facts.logs if log.last_time is not None), default=0)
-        check_unit("`timestamp`", int(last * 1_000), 1_000)

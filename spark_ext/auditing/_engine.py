@@ -1,0 +1,131 @@
+"""Reduce, on a cluster: Spark runs the statements of `msgid.audit`, and Python in its tasks reads what SQL cannot."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from msgid.audit.facts import Counted, Facts, Gap, GeneratorRow, KindRow, LogRow, NodeRow, merged
+from spark_ext._private import is_classic
+from spark_ext._settings import settings
+from spark_ext._shipping import shipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+FEW: Final = 200_000
+"""The most rows of a relation that Spark sends to each task that joins it."""
+_NAME: Final = re.compile(r"\{(\w+)\}")
+_JOINED: Final = re.compile(r"(?:JOIN|EXISTS \(SELECT 1 FROM) \{(\w+)\}")
+_ROWS: Final[dict[str, type[Any]]] = {
+    "kinds": KindRow, "found": Counted, "gaps": Gap, "logs": LogRow, "generators": GeneratorRow, "nodes": NodeRow,
+}  # fmt: skip
+
+
+class SparkEngine:
+    """A session of Spark, with the words in which its SQL differs from that of DuckDB.
+
+    A relation is a DataFrame. Its name stands in braces in the text of a statement, so the session gets no name.
+    """
+
+    words: Final = {"div": "DIV", "known_in": "", "known_out": " IGNORE NULLS"}
+
+    def __init__(self, spark: SparkSession, max_gaps: int) -> None:
+        self._spark, self._max_gaps = spark, max_gaps
+        self._frames: dict[str, DataFrame] = {}
+        self._few: set[str] = set()
+
+    def add(self, name: str, df: DataFrame) -> str:
+        """Return the name of a relation with the rows of a DataFrame."""
+        name = f"{name}_{len(self._frames)}"
+        self._frames[name] = df
+        return f"{{{name}}}"
+
+    def frame(self, text: str) -> DataFrame:
+        """Return the rows of a query as a DataFrame."""
+        frames = {name: self._frames[name] for name in _NAME.findall(text)}
+        for name in self._few.intersection(_JOINED.findall(text)):
+            frames[name] = F.broadcast(frames[name])
+        return self._spark.sql(text, **frames)
+
+    def kept(self, name: str, text: str) -> str:
+        """Return the name of a relation with the rows of a query, which is run once."""
+        df, number = keep(self.frame(text))
+        name = self.add(name, df)
+        if number <= FEW:
+            self._few.add(name.strip("{}"))
+        return name
+
+    def rows(self, text: str) -> list[Any]:
+        """Return the rows of a query."""
+        return self.frame(text).collect()
+
+    def facts(self, text: str, function: Callable[..., Facts], group: str | None = None) -> Iterable[Facts]:
+        """Return the facts of the rows of a query, which tasks compute.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+        function : callable
+            Returns the facts of some rows, as one array of NumPy per column, or one list of text.
+        group : str, optional
+            The column whose equal values are in one task, all of whose rows are passed together. Default: the rows of a
+            batch are.
+        """
+        df, max_gaps = self.frame(text), self._max_gaps
+        if group is not None:
+            df = df.repartition(group)
+
+        def reduced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            if group is None:
+                parts = [function(*(column.to_pylist() for column in batch.columns)) for batch in batches]
+            else:
+                held = [batch for batch in batches if batch.num_rows]
+                columns = pa.Table.from_batches(held).columns if held else []
+                parts = [function(*(column.to_numpy() for column in columns))] if held else []
+            if parts:
+                yield pa.RecordBatch.from_arrays([pa.array([as_json(merged(parts, max_gaps))])], ["facts"])
+
+        # With long offsets, Spark refuses the text that a function returns.
+        with settings(self._spark, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
+            return [of_json(row["facts"]) for row in df.mapInArrow(shipped(reduced), "facts string").collect()]
+
+
+def as_json(facts: Facts) -> str:
+    """Return facts as JSON."""
+    return json.dumps(facts, default=lambda value: value.isoformat() if isinstance(value, datetime) else int(value))
+
+
+def of_json(text: str) -> Facts:
+    """Return the facts that a text of JSON has."""
+    values = dict(zip(Facts._fields, json.loads(text), strict=True))
+    for name, row in _ROWS.items():
+        moments = [place for place, hint in enumerate(row.__annotations__.values()) if "datetime" in str(hint)]
+        for one in values[name]:
+            for place in moments:
+                one[place] = one[place] and datetime.fromisoformat(one[place])
+        values[name] = [row(*one) for one in values[name]]
+    return Facts(**values)
+
+
+def keep(df: DataFrame) -> tuple[DataFrame, int]:
+    """Return a DataFrame with the same rows, which are computed once and not planned again, and their number.
+
+    If the session has a checkpoint folder, the rows are there, and survive the loss of an executor. Else they are a
+    local checkpoint: if an executor is lost, the audit ends with Spark's error.
+    """
+    spark = df.sparkSession
+    if is_classic(spark):
+        has_folder = spark.sparkContext.getCheckpointDir() is not None
+    else:
+        has_folder = spark.conf.get("spark.checkpoint.dir", None) is not None
+    kept = df.checkpoint() if has_folder else df.localCheckpoint(eager=False)
+    return kept, kept.count()

@@ -1,0 +1,268 @@
+"""Reduce, on a cluster: the columns of a table as the roles that the statements know: log, offset, ID and times."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType, StructField
+
+from msgid import layout
+from msgid._moments import check_unit
+from msgid._validate import quote
+from msgid.audit._inputs import LOG
+from msgid.audit._reduce import Relations
+from msgid.audit.definitions import AHEAD_S
+from spark_ext._compat import try_cast
+from spark_ext.columns._crc import look_up, octet, word
+from spark_ext.columns._expressions import hex_text, integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import micros_column, zoned_moment
+from spark_ext.streaming._fingerprint import fingerprint_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from msgid._known_tables import Columns
+    from msgid.audit._options import Rules
+    from spark_ext.auditing._engine import SparkEngine
+
+_DATE_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?\z"
+_DIGITS: Final = r"\A-?\d{1,19}\z"
+# Without braces, because Spark's formatter reads the text.
+_UUID: Final = "^" + "-".join("[0-9a-f]" * digits for digits in (8, 4, 4, 4, 12)) + "$"
+_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_BYTE: Final = [str(value) for value in range(256)]
+_PLACE_BITS: Final = 5
+
+
+def _number(first: int, length: int) -> str:
+    """Return a part of a key, from 1, as a number in SQL."""
+    return f"CAST(conv(hex(substr(key, {first}, {length})), 16, 10) AS BIGINT)"
+
+
+WORDS: Final = {
+    "node": _number(2, 6),
+    "pid": _number(8, 2),
+    "seconds": f"({_number(10, 4)} + {layout.EPOCH_UNIX})",
+    "word": f"({_number(14, 3)} * 8 + part)",
+    # A value is an identity, which has the digits of a UUID in lower case.
+    "is_uuid": f"(octet_length(value) = 36 AND value RLIKE '{_UUID}')",
+    "identity": "value",
+}
+"""The fields of a key, which are the first 16 bytes of an ID, and of a part; and the identity of a value.
+
+The last byte of an ID is a part of 3 bits and a place of 5.
+"""
+
+
+class Roles:
+    """The columns of a table as roles.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The table.
+    columns : Columns
+        Its columns.
+    rules : Rules
+        The rules of the audit.
+    """
+
+    def __init__(self, df: DataFrame, columns: Columns, rules: Rules) -> None:
+        self._df, self._columns, self._rules = df, columns, rules
+        self._times = {
+            "sent": micros_of(df, columns.timestamp, rules.timezone),
+            "landed": micros_of(df, columns.landed, rules.timezone),
+        }
+
+    def relations(self, engine: SparkEngine) -> Relations:
+        """Return the relations of the table."""
+        columns, df = self._columns, self._df
+        base = engine.add("base", df.select(*(moment.alias(name) for name, moment in self._times.items())))
+        placed = contents = ids = id_contents = children = identities = None
+        content = [content_of(df, columns).alias("content")] if columns.content else []
+        if columns.offset is not None:
+            placed = engine.add("placed", self.placed())
+            contents = engine.add("placed_contents", self.placed(*content)) if content else placed
+        if columns.id is not None:
+            ids = engine.add("ids", self.ids())
+            id_contents = engine.add("id_contents", self.ids(*content)) if content else ids
+        if columns.id is not None and columns.parent is not None:
+            of_parents = engine.add("parents", self.ids(identity(id_text(df, columns.parent)).alias("parent")))
+            fields = "{node} AS node, {pid} AS pid".format_map(WORDS)
+            text = f"SELECT key, part, place, {fields}, parent FROM {of_parents} WHERE key IS NOT NULL"
+            children = engine.add("children", engine.frame(text))
+            identities = engine.add("identities", df.select(identity(id_text(df, columns.id)).alias("identity")))
+        group = "count(DISTINCT content)" if content else "CAST(1 AS BIGINT)"
+        return Relations(base, placed, contents, ids, id_contents, children, identities, _same, group, WORDS)
+
+    def placed(self, *others: Column) -> DataFrame:
+        """Return the rows by their places: the log and the offset are both NULL if one of them is."""
+        log, off = placed_columns(self._df, self._columns)
+        sent, landed = self._times["sent"], self._times["landed"]
+        time = sent
+        if self._columns.timestamp is None and self._columns.id is not None:
+            time = seconds_of(id_text(self._df, self._columns.id)) * 1_000_000
+        return self._df.select(
+            log.alias("log"), off.alias("off"), sent.alias("sent"), landed.alias("landed"), time.alias("time"), *others
+        )
+
+    def ids(self, *others: Column) -> DataFrame:
+        """Return the rows by their IDs: key, part and place of version 1, and the identity of any other value."""
+        assert self._columns.id is not None
+        id = id_text(self._df, self._columns.id)
+        raw = v1_bytes(id)
+        # Spark evaluates a repeated part once only if it does not stand below a condition.
+        last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
+        other = F.coalesce(identity(id), F.when(id.isNotNull(), F.lit("")))
+        landed, seconds = self._times["landed"], seconds_of(id)
+        conditions = [(seconds - AHEAD_S) * 1_000_000 > landed] if self._columns.landed else []
+        conditions += [] if self._rules.earliest is None else [seconds < self._rules.earliest]
+        future = F.lit(0)
+        if conditions:
+            future = F.when(reduce(lambda one, other: one | other, conditions), F.lit(1)).otherwise(F.lit(0))
+        return self._df.select(
+            F.substring(raw, 1, layout.BODY_LENGTH).alias("key"),
+            F.shiftright(last, _PLACE_BITS).alias("part"),
+            last.bitwiseAND((1 << _PLACE_BITS) - 1).alias("place"),
+            F.when(raw.isNull(), other).alias("value"),
+            self._times["landed" if self._columns.landed else "sent"].alias("near"),
+            future.alias("future"),
+            *others,
+        )
+
+
+def _same(logs: list[Any]) -> dict[Any, str]:
+    """Return the names of logs, which are their names here."""
+    return {log: log for log in logs}
+
+
+# --- Logs and offsets ---
+
+
+def kind_of(df: DataFrame, name: str) -> str:
+    """Return the kind of a column's type, as `msgid.audit` names it."""
+    type = df.schema[name].dataType
+    kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
+    return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
+
+
+def text_column(df: DataFrame, name: str) -> Column:
+    """Return a column as text of Spark's default collation; CHAR(n) and collations that ignore spaces have none."""
+    value, field = F.col(quoted_name(name)), df.schema[name]
+    text = value.cast("string")
+    is_padded = str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
+    return F.rtrim(text) if is_padded or "RTRIM" in field.dataType.simpleString().upper() else text
+
+
+def offset_column(df: DataFrame, name: str) -> Column:
+    """Return the offsets of a column as bigint; NULL for a value that is not an offset."""
+    value, type = F.col(quoted_name(name)), type_of(df, name)
+    if isinstance(type, NullType):
+        return F.lit(None).cast("bigint")
+    if isinstance(type, DecimalType):
+        offset = F.when(value == F.floor(value), value).try_cast("bigint")
+    else:
+        offset = integer_column(df, name)
+    return F.when(offset.between(0, layout.OFFSET_MAX), offset)
+
+
+def source_column(df: DataFrame, columns: Columns) -> Column:
+    """Return the name of each row's log and its life; NULL if a part of it is NULL."""
+    names = [text_column(df, name) for name in columns.source] or [F.lit(LOG)]
+    log = reduce(lambda parts, name: F.concat(parts, F.lit("/"), name), names)
+    log = F.concat(F.lit(columns.prefix), log) if columns.prefix else log
+    if columns.life is None:
+        return log
+    return F.coalesce(F.concat(log, F.lit("@"), text_column(df, columns.life)), log)
+
+
+def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:
+    """Return the log and the offset of each row; NULL for a row that does not have both."""
+    assert columns.offset is not None
+    log, offset = source_column(df, columns), offset_column(df, columns.offset)
+    placed = log.isNotNull() & offset.isNotNull()
+    return F.when(placed, log), F.when(placed, offset)
+
+
+# --- Moments ---
+
+
+def micros_of(df: DataFrame, name: str | None, timezone: str | None) -> Column:
+    """Return the moments of a column as microseconds since 1970; text without an offset from UTC has the given one."""
+    micros = micros_column(df, name)
+    if name is None or timezone is None or not isinstance(type_of(df, name), StringType):
+        return micros
+    text = F.col(quoted_name(name))
+    zoned = F.when(text.rlike(_DATE_TIME), F.concat(text, F.lit(timezone)))
+    return F.coalesce(F.unix_micros(zoned_moment(zoned)), micros)
+
+
+def check_moments(df: DataFrame, argument: str, name: str, last: int | None, unread: bool) -> None:
+    """Raise ValueError if numbers are of another unit, or if no time of a column is read though there are some.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The table.
+    argument : str
+        The argument that names the column.
+    name : str
+        The column.
+    last : int or None
+        The last moment of the column in microseconds since 1970.
+    unread : bool
+        Whether no row has a moment.
+    """
+    type, value = type_of(df, name), F.col(quoted_name(name))
+    if not isinstance(type, IntegralType | StringType):
+        return
+    seconds = last is not None and 10**9 <= last // 1_000 < 3 * 10**9
+    if not unread and not (seconds and argument == "timestamp"):
+        return
+    text = value.cast("string")
+    number = F.when(text.rlike(_DIGITS), try_cast(text, "decimal(20, 0)"))
+    (greatest, least), = df.agg(F.max(number), F.min(text)).collect()
+    if greatest is not None:
+        check_unit(f"`{argument}`", int(greatest), 1_000)
+    if unread and isinstance(type, StringType) and least is not None:
+        is_local = df.where(text.rlike(_DATE_TIME) & (text == F.lit(least))).limit(1).count()
+        if is_local:
+            raise ValueError(
+                f"`{argument}` must have times that name their offset from UTC, got {quote(least)}: pass timezone='UTC' "
+                "if the times are in UTC, or another offset"
+            )
+
+
+# --- IDs and contents ---
+
+
+def id_text(df: DataFrame, name: str) -> Column:
+    """Return the text of IDs: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
+    value, text = F.col(quoted_name(name)), text_column(df, name)
+    if isinstance(type_of(df, name), BinaryType):
+        return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
+    return text
+
+
+def seconds_of(id: Column) -> Column:
+    """Return the Unix seconds of version-1 IDs; NULL for any other value."""
+    raw = v1_bytes(hex_text(id))
+    return word(F.substring(raw, layout.FIELDS["seconds"].start + 1, 4)) + layout.EPOCH_UNIX
+
+
+def content_of(df: DataFrame, columns: Columns) -> Column:
+    """Return the fingerprint of the content.
+
+    The columns have the names of their places, because two sides of a comparison have other names. Text has the
+    fingerprint of its bytes.
+    """
+    values = []
+    for place, name in enumerate(columns.content):
+        kind, value = df.schema[name].dataType, F.col(quoted_name(name))
+        is_text = isinstance(kind, StringType)
+        field = StructField(f"{place:04}", BinaryType() if is_text else kind)
+        values.append((value.cast("binary") if is_text else value, field))
+    return fingerprint_of(values)
