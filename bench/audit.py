@@ -78,7 +78,7 @@ SMALL_GOAL = 0.35
 
 
 class Run(NamedTuple):
-    """A process that has ended: its seconds, those of the cores, its peak of memory, and the numbers that it printed."""
+    """A process that has ended: its seconds, those of the cores, its peak of memory, and the numbers it printed."""
 
     seconds: float
     of_cores: float
