@@ -1,4 +1,4 @@
-"""Read: tables in memory, lists of IDs and Arrow files as relations of DuckDB, of which the columns in use are exported."""
+"""Read: tables in memory, lists of IDs, and Arrow files as relations of DuckDB; only columns in use are exported."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def ids_source(duck: Any, ids: Iterable[Any]) -> Source:
 def _frame_of(table: Any) -> _Frame | None:
     """Return a table in memory by its columns; None for one whose rows come as a stream."""
     if isinstance(table, pa.Table | pa.RecordBatch):
-        return _Frame(table.schema.names, lambda place: table.column(place))
+        return _Frame(table.schema.names, table.column)
     if isinstance(table, Mapping):
         columns = list(table.values())
         return _Frame([str(name) for name in table], lambda place: _array(columns[place]))
@@ -125,6 +125,11 @@ def _array(values: Any) -> Any:
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    check_several(values)
+    if _is_table(values):
+        raise TypeError(
+            f"a column must have values, got a table of type {type(values).__name__}: pass one of its columns"
+        )
     if _is_of("pandas", values):
         return _of_pandas(values)
     if _is_of("polars", values):
@@ -202,7 +207,7 @@ def _of_polars(series: Any) -> Any:
     kind = str(series.dtype)
     if kind.startswith("Object") or "Int128" in kind:
         raise Unreadable(f"is of the type {kind} of Polars: cast it to text")
-    return _made(lambda: series.to_arrow())
+    return _made(series.to_arrow)
 
 
 # --- Arrow arrays as relations of DuckDB ------------------------------------------------------------------------------

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from msgid.audit._paths import File
 
 _DECIMAL_DIGITS: Final = 38
-_ARROW_SCHEMA: Final = b"ARROW:schema"
+_UUID: Final = "arrow.uuid"
+_BYTES_OF_UUID: Final = "BLOB of UUID"
+_INTEGER, _LONGEST_INTEGER = 2, 64
+"""The number of the type Int in Arrow's schema, and its bits at most in Parquet."""
 
 
 class Only(NamedTuple):
@@ -52,23 +55,42 @@ def parquet_source(
     return source_of(name, parts, is_cheap=True, lacking=lacking, explained=explained)
 
 
-_Schema = tuple[tuple[str, str, str], ...]
-"""For each column its name, its type, and the reason why it is refused, or an empty text."""
+class _Element(NamedTuple):
+    """An element of a Parquet schema, which has its children behind it."""
+
+    name: str
+    type: str
+    children: int
+    digits: int
+
+
+class _Column(NamedTuple):
+    """A column of a Parquet file, and the reason why it is refused, or an empty text."""
+
+    name: str
+    type: str
+    reason: str
+
+
+_Schema = tuple[_Column, ...]
 
 
 def _schemas(duck: Any, files: Sequence[File]) -> dict[str, _Schema]:
     """Return the columns of each file, by its path."""
     if not files:
         return {}
-    text = "SELECT file_name, name, duckdb_type, num_children, precision FROM parquet_schema({})"
+    text = (
+        "SELECT file_name, name, duckdb_type, coalesce(num_children, 0), coalesce(precision, 0) "
+        "FROM parquet_schema({}) ORDER BY file_name, column_id"
+    )
     try:
         rows = duck.rows(text.format(names_of(files)))
     except duckdb.Error as error:
         raise Unreadable(_first_damaged(duck, files, text) or plain_error(error)) from None
-    by_file: dict[str, list[tuple[str, str, int, int]]] = {}
+    by_file: dict[str, list[_Element]] = {}
     for path, *cells in rows:
-        by_file.setdefault(path, []).append(tuple(cells))  # type: ignore[arg-type]
-    with_bytes = [file for file in files if any(row[1] == "BLOB" for row in by_file[file.path])]
+        by_file.setdefault(path, []).append(_Element(*cells))
+    with_bytes = [file for file in files if any(one.type == "BLOB" for one in by_file[file.path])]
     arrow = _arrow_types(duck, with_bytes)
     return {path: tuple(_columns(iter(rows), arrow.get(path, {}))) for path, rows in by_file.items()}
 
@@ -84,27 +106,24 @@ def _first_damaged(duck: Any, files: Sequence[File], text: str) -> str | None:
     return None
 
 
-def _columns(rows: Iterator[tuple[str, str, int, int]], arrow: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the columns of a file; ``rows`` are the elements of its schema, each before its children."""
-    _, _, number, _ = next(rows)
-    for _ in range(number or 0):
-        name, type, children, precision = next(rows)
-        reason = ""
-        wide = [precision] if (precision or 0) > _DECIMAL_DIGITS else []
-        pending = children or 0
+def _columns(elements: Iterator[_Element], arrow: dict[str, str]) -> Iterator[_Column]:
+    """Yield the columns of a file; ``arrow`` has the types that Parquet does not have."""
+    for _ in range(next(elements).children):
+        column = next(elements)
+        digits, pending, reason, type = column.digits, column.children, "", column.type
         while pending:
-            _, _, inner, inner_precision = next(rows)
-            pending += (inner or 0) - 1
-            wide += [inner_precision] if (inner_precision or 0) > _DECIMAL_DIGITS else []
-        if wide:
-            type = f"DECIMAL({wide[0]})" if not children else type
-            reason = f"the column {quote(name)} is a decimal of {wide[0]} digits: cast it to text"
-        elif type == "BLOB" and name in arrow:
-            if arrow[name] == "arrow.uuid":
-                type = "BLOB of UUID"
-            else:
-                reason = f"the column {quote(name)} is of {arrow[name]}, which Parquet does not have: cast it to text"
-        yield name, type, reason
+            inner = next(elements)
+            digits = max(digits, inner.digits)
+            pending += inner.children - 1
+        if digits > _DECIMAL_DIGITS:
+            type = type if column.children else f"DECIMAL({digits})"
+            reason = f"the column {quote(column.name)} is a decimal of {digits} digits: cast it to text"
+        elif type == "BLOB" and arrow.get(column.name) == _UUID:
+            type = _BYTES_OF_UUID
+        elif type == "BLOB" and column.name in arrow:
+            type = arrow[column.name]
+            reason = f"the column {quote(column.name)} is of {type}, which Parquet does not have: cast it to text"
+        yield _Column(column.name, type, reason)
 
 
 def _parts(duck: Any, files: Sequence[File], schemas: dict[str, _Schema], only: Only | None) -> list[Part]:
@@ -125,13 +144,11 @@ def _part(duck: Any, files: Sequence[File], schema: _Schema, only: Only | None) 
     # DuckDB renames a column whose name is empty, or that of another one in any case of letters.
     described = [name for name, *_ in duck.rows(f"DESCRIBE SELECT * FROM {rows}")]
     for (name, type, reason), known_as in zip(schema, described, strict=False):
-        if name in types:
-            reason = reason or f"it has several columns {quote(name)}"
+        if reason or name in types:
+            refused[name] = reason or f"it has several columns {quote(name)}"
         types[name], values[name] = type, quoted(known_as)
-        if type == "BLOB of UUID":
+        if type == _BYTES_OF_UUID:
             types[name], values[name] = "UUID", f"CAST(hex({quoted(known_as)}) AS UUID)"
-        if reason:
-            refused[name] = reason
     for name, value in files[0].values(own).items():
         if name not in types:
             types[name], values[name] = "VARCHAR", value
@@ -164,9 +181,8 @@ def _arrow_types(duck: Any, files: Sequence[File]) -> dict[str, dict[str, str]]:
     """Return for each file the columns whose Arrow type is ``arrow.uuid`` or an integer of 128 bits."""
     if not files:
         return {}
-    rows = duck.rows(
-        f"SELECT file_name, value FROM parquet_kv_metadata({names_of(files)}) WHERE key = {literal('ARROW:schema')}::BLOB"
-    )
+    pairs = f"parquet_kv_metadata({names_of(files)})"
+    rows = duck.rows(f"SELECT file_name, value FROM {pairs} WHERE key = 'ARROW:schema'::BLOB")
     return {path: arrow_types(base64.b64decode(value)) for path, value in rows}
 
 
@@ -188,10 +204,10 @@ def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
         for column in () if schema is None else schema.tables(1):
             name = column.text(0)
             pairs = {pair.text(0): pair.text(1) for pair in column.tables(6)}
-            if pairs.get("ARROW:extension:name") == "arrow.uuid":
-                found[name] = "arrow.uuid"
+            if pairs.get("ARROW:extension:name") == _UUID:
+                found[name] = _UUID
             type = column.table(3)
-            if column.number(2, "B") == 2 and type is not None and type.number(0, "i") > 64:
+            if column.number(2, "B") == _INTEGER and type is not None and type.number(0, "i") > _LONGEST_INTEGER:
                 found[name] = f"Int{type.number(0, 'i')}"
     except (struct.error, UnicodeDecodeError, IndexError):
         return {}

@@ -67,10 +67,10 @@ class Part:
         values = [f"{self._value(name, types[name])} AS {quoted(name)}" for name in names]
         if with_kinds:
             values += [f"CAST({self.kinds.get(name, 'NULL')} AS {KIND}) AS kind_{n}" for n, name in enumerate(names)]
-        return f"SELECT {', '.join(values) or 'true AS row'} FROM {self.rows_of(names)}"
+        return f"SELECT {', '.join(values) or 'true AS row'} FROM {self.rows_of(names, with_kinds=with_kinds)}"
 
-    def rows_of(self, names: Sequence[str]) -> str:
-        """Return the text of a table expression over which `values` has the expressions of some columns."""
+    def rows_of(self, names: Sequence[str], *, with_kinds: bool) -> str:
+        """Return the text of a table expression over which `values` and `kinds` have the expressions of columns."""
         return self.rows
 
     def _value(self, name: str, wanted: str) -> str:
@@ -105,6 +105,11 @@ class Source:
     explained: Callable[[Exception], str | None] = lambda error: None
     careful: Callable[[Exception], Source | None] = lambda error: None
     numbers: frozenset[str] = frozenset()
+
+    @property
+    def readable(self) -> list[str]:
+        """The columns that can be read in one scan: without those that are refused, and repeated ones."""
+        return _readable(self.columns, self.refused)
 
     def scan(self, columns: Iterable[str]) -> str:
         """Return the text of a SELECT that reads some columns, and checks each row of a text file whole.
@@ -167,12 +172,16 @@ def source_of(
             refused[column] = f"{shown} and of {plain_type(other)} in another: cast one of them"
         elif not column or "\0" in column or not is_utf8(column):
             refused[column] = f"a column is named {quote(column)}: rename it"
-    readable: dict[str, str] = {}
+    relation = f"({_selected(everywhere, _readable(columns, refused), columns)})"
+    return Source(name, columns, relation, is_cheap, tuple(everywhere), refused, explained, careful)
+
+
+def _readable(columns: Iterable[str], refused: Mapping[str, str]) -> list[str]:
+    names: dict[str, str] = {}
     for column in columns:
         if column not in refused:
-            readable.setdefault(column.lower(), column)
-    relation = f"({_selected(everywhere, list(readable.values()), columns)})"
-    return Source(name, columns, relation, is_cheap, tuple(everywhere), refused, explained, careful)
+            names.setdefault(column.lower(), column)
+    return list(names.values())
 
 
 def _other_columns(parts: Sequence[Part]) -> str:

@@ -80,7 +80,7 @@ class File:
 
 
 def names_of(files: Iterable[File]) -> str:
-    """Return the paths of files as DuckDB takes them: a list of patterns, each of which fits one file alone."""
+    """Return the paths of files as DuckDB takes them: a list of patterns that fit one file each."""
     patterns = (re.sub(r"([\[*?])", r"[\1]", file.path) for file in files)
     return f"[{', '.join(map(literal, patterns))}]"
 
@@ -270,7 +270,7 @@ def _as_file(
 
 
 def _new_folder(duck: Any) -> Path:
-    folder = cast(Path, duck.folder()) / duck.new_name("input")
+    folder = Path(duck.folder(), duck.new_name("input"))
     folder.mkdir(parents=True)
     return folder
 
@@ -320,6 +320,8 @@ class _Raw(io.RawIOBase):
 
 
 _ZSTD_FRAME: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPED: Final = [bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60)]
+_ZSTD_BLOCK_HEADER: Final = 3
 _CUT: Final = "its compressed data is cut off"
 
 
@@ -331,13 +333,12 @@ def _check_zstd(place: Path) -> None:
     size = place.stat().st_size
     with place.open("rb") as file:
         while magic := file.read(4):
-            skippable = magic[1:] == b"\x2a\x4d\x18" and magic[0] & 0xF0 == 0x50
-            if skippable:
-                file.seek(int.from_bytes(file.read(4), "little"), os.SEEK_CUR)
-            elif magic == _ZSTD_FRAME:
+            if magic == _ZSTD_FRAME:
                 _skip_zstd_frame(file)
+            elif magic in _ZSTD_SKIPPED:
+                file.seek(int.from_bytes(file.read(4), "little"), os.SEEK_CUR)
             else:
-                raise Unreadable(_CUT if len(magic) < 4 else "its compressed data has other bytes at the end")
+                raise Unreadable(f"{_CUT}, or has other bytes at its end")
             if file.tell() > size:
                 raise Unreadable(_CUT)
 
@@ -350,8 +351,8 @@ def _skip_zstd_frame(file: IO[bytes]) -> None:
     file.seek((not is_single) + dictionary_length + size_length, os.SEEK_CUR)
     is_last = False
     while not is_last:
-        header = file.read(3)
-        if len(header) < 3:
+        header = file.read(_ZSTD_BLOCK_HEADER)
+        if len(header) < _ZSTD_BLOCK_HEADER:
             raise Unreadable(_CUT)
         bits = int.from_bytes(header, "little")
         is_last, is_repeated = bool(bits & 1), bits >> 1 & 3 == 1

@@ -60,7 +60,7 @@ def open_file(
         raise ValueError(f"delimiter must be one character, and not a quotation mark, got {quote(delimiter)}")
     if delimiter is not None and format is None:
         format = "csv"
-    paths = list(path) if isinstance(path, list | tuple) else [path]
+    paths: list[Any] = list(path) if isinstance(path, list | tuple) else [path]
     for one in paths:
         if not isinstance(one, str | os.PathLike) and not hasattr(one, "read"):
             raise TypeError(f"path must be the path of a file, or an open file, got {quote(one)}")

@@ -9,12 +9,13 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
 from msgid._validate import quote
-from msgid.audit._duck import literal, quoted
+from msgid.audit._duck import literal
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
 from msgid.audit._paths import FILE_COLUMN, NOT_TEXT, names_of
 
@@ -197,16 +198,21 @@ def _csv_reason(files: Sequence[File], delimiter: str, error: Exception) -> str 
     text = str(error)
     file = _named_file(files, text)
     line = _AT_LINE.search(text)
-    reason = None
-    if line is not None:
+    if line is not None and file is not None and _has_lines(file, int(line[1])):
         reason = _line_reason(text, int(line[1]))
-    if reason is None:
-        for one in files if file is None else [file]:
-            reason = _first_fault(one, delimiter)
-            if reason is not None:
-                file = one
-                break
-    return None if reason is None else _of_file(files, file, reason)
+        if reason is not None:
+            return _of_file(files, file, reason)
+    for one in files if file is None else [file]:
+        reason = _first_fault(one, delimiter)
+        if reason is not None:
+            return _of_file(files, one, reason)
+    return None if line is None or file is None else _of_file(files, file, _line_reason(text, int(line[1])) or "")
+
+
+def _has_lines(file: File, number: int) -> bool:
+    """Return whether no row before a line has a line break in a cell: DuckDB counts such a row as one line."""
+    with file.open() as stream:
+        return not any(line.count(b'"') & 1 for line in islice(stream, number - 1))
 
 
 def _line_reason(text: str, line: int) -> str | None:
@@ -345,20 +351,25 @@ class JsonPart(Part):
 
     pointers: dict[str, str] = field(default_factory=dict)
 
-    def rows_of(self, names: Sequence[str]) -> str:
-        """Return the text of a table expression with the JSON value of each column, and the path of the file."""
+    def rows_of(self, names: Sequence[str], *, with_kinds: bool) -> str:
+        """Return the text of a table expression with the value of each column, its kind, and the path of the file."""
         held = [name for name in names if name in self.pointers]
         if not held:
             return self.rows
         pointers = ", ".join(self.pointers[name] for name in held)
-        places = list(self.pointers)
-        members = ", ".join(f"members[{n}] AS {_member(places.index(name))}" for n, name in enumerate(held, 1))
-        parsed = f"SELECT json_extract(line, [{pointers}]) AS members, {FILE_COLUMN} FROM {self.rows}"
-        return f"(SELECT {members}, {FILE_COLUMN} FROM ({parsed}))"
+        functions = (
+            {"value": "json_extract_string", "kind": "json_type"} if with_kinds else {"value": "json_extract_string"}
+        )
+        parsed = ", ".join(f"{function}(line, [{pointers}]) AS {each}s" for each, function in functions.items())
+        places = {name: place for place, name in enumerate(self.pointers)}
+        members = ", ".join(
+            f"{each}s[{n}] AS {_member(each, places[name])}" for each in functions for n, name in enumerate(held, 1)
+        )
+        return f"(SELECT {members}, {FILE_COLUMN} FROM (SELECT {parsed}, {FILE_COLUMN} FROM {self.rows}))"
 
 
-def _member(number: int) -> str:
-    return quoted(f"json {number}")
+def _member(each: str, place: int) -> str:
+    return f"{each}_{place}"
 
 
 def json_source(duck: Any, name: str, files: Sequence[File]) -> Source:
@@ -372,9 +383,9 @@ def json_source(duck: Any, name: str, files: Sequence[File]) -> Source:
         lines = f"{_lines(group, _NO_CELL)} WHERE trim(line, ' \t') <> ''"
         names = _names_of_objects(duck, group, lines)
         pointers = {one: literal("/" + one.replace("~", "~0").replace("/", "~1")) for one in names}
-        values = {one: f"{_member(place)} ->> '$'" for place, one in enumerate(names)}
+        values = {one: _member("value", place) for place, one in enumerate(names)}
         values |= {key: one for key, one in group[0].values().items() if key not in values}
-        kinds = {one: f"json_type({_member(place)})" for place, one in enumerate(names)}
+        kinds = {one: _member("kind", place) for place, one in enumerate(names)}
         parts.append(JsonPart(dict.fromkeys(values, "VARCHAR"), values, lines, kinds=kinds, pointers=pointers))
     return source_of(name, parts, is_cheap=False, lacking_is_null=True, explained=partial(_json_reason, files))
 
@@ -438,7 +449,7 @@ def _first_bad_object(file: File) -> str | None:
             except UnicodeEncodeError:
                 return f"line {number:,} has half of a surrogate pair"
             except (ValueError, RecursionError) as error:
-                return f"line {number:,} is not JSON: {error}"
+                return f"line {number:,} is not JSON: {getattr(error, 'msg', error)}"
             if not isinstance(members, _Members):
                 return f"line {number:,} is not a JSON object"
             names = [name for name, _ in members]
