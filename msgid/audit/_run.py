@@ -48,7 +48,7 @@ def audit_table(table: Any, **options: Unpack[AuditOptions]) -> Report:
     >>> report = audit_table(pa.table({"offset": [0, 1, 2, 6, 7, 7]}), id=None, offset="offset")
     >>> print(report)  # doctest: +ELLIPSIS
     3 messages lost, 1 duplicated in 6 rows
-    read again: log 3 to 5
+    re-read these ranges: log 3 to 5
     not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     severity  check               scope  count  example
     error     missing_offsets     log        3  3 to 5

@@ -14,7 +14,7 @@ from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, S
 from msgid.audit.facts import LISTS, NAMED, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
     from msgid.audit.definitions import Severity
@@ -57,6 +57,7 @@ _VALUES: Final = {
     "id": "a valid ID",
 }
 """The value that a row lacks, by the column that cannot be read."""
+_NO_TABLE: Final = "the report does not have its table, such as one of digests or of another process"
 _CUT: Final = {"gaps": "missing ranges", "logs": "logs", "generators": "runs of generators", "nodes": "nodes"}
 """The lists that may be cut, and their rows in words."""
 _OF_TWO_SIDES: Final = (*FAULTS.values(), "duplicate_ids", "uncompared_messages")
@@ -73,6 +74,20 @@ class Unread(NamedTuple):
 
     what: str
     rows: dict[str, int]
+
+
+class SentLog(NamedTuple):
+    """A log of the sent side of a comparison.
+
+    Attributes:
+        rows: Number of its rows.
+        first_offset: Its least offset.
+        last_offset: Its greatest offset.
+    """
+
+    rows: int
+    first_offset: int
+    last_offset: int
 
 
 @dataclass(eq=False, repr=False)
@@ -104,6 +119,8 @@ class Report:
         rows_read: The rows of sent and of the table in the blocks that a comparison of digests read; None for other
             reports.
         title: Names the report in JSON and on the page. The commands write their options, the time and the version.
+        sent_logs: The logs of the sent side of a comparison, by name, for the page. A log is missing here if its
+            numbers are not known.
 
     >>> import msgid.audit
     >>> report = msgid.audit.audit_ids(["0156F7E71C361B21BC024CCDBE00000007"] * 2)
@@ -132,6 +149,9 @@ class Report:
     unread: list[Unread] = field(default_factory=list)
     rows_read: tuple[int, int] | None = None
     title: str = ""
+    sent_logs: dict[str, SentLog] = field(default_factory=dict)
+    _rows: Callable[[str], Any] | None = field(default=None, init=False)
+    _copy: Callable[[str, str | PathLike[str]], None] | None = field(default=None, init=False)
 
     def counts(self) -> dict[str, int]:
         """Return the number of findings of each severity.
@@ -143,7 +163,7 @@ class Report:
         return {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
 
     def failures(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> list[Finding]:
-        """Return the findings that are at least as severe, largest count first.
+        """Return the findings that are at least as severe, in the order of a report: lost messages first.
 
         Args:
             fail_on: ``error``, ``warning`` or ``info``.
@@ -162,11 +182,13 @@ class Report:
         for finding in self.findings:
             totals[finding.check] += finding.count
         severe = (one for one in self.findings if one.severity in worst)
-        held = (one for one in severe if totals[one.check] > allowed.get(one.check, 0))
-        return sorted(held, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count))
+        return in_order(one for one in severe if totals[one.check] > allowed.get(one.check, 0))
 
     def failure(self, fail_on: Severity = "error", allow: Mapping[str, int] | None = None) -> str | None:
-        """Return one line with the number of such findings and the three largest; None without findings.
+        """Return one line with the number of such findings and all of their checks; None without findings.
+
+        The line begins with lost messages. It names each check once, with its total count, and the log, generator or
+        node with most.
 
         Without such findings, the line says that nothing was checked if the table is empty. It says which value is
         missing if most rows lack one that the checks need: a valid offset and source, timestamp or landing time, or a
@@ -182,12 +204,14 @@ class Report:
         '1 finding of severity warning or above: 2 missing_ids in table'
         >>> report.failure("warning", {"missing_ids": 2})
         """
-        held = self.failures(fail_on, allow)
-        if not held:
+        failed = self.failures(fail_on, allow)
+        if not failed:
             return self._unchecked(allow or {})
         which = "error" if fail_on == "error" else f"{fail_on} or above"
-        largest = ", ".join(_in_short(finding) for finding in held[:3])
-        return f"{len(held):,} finding{'' if len(held) == 1 else 's'} of severity {which}: {largest}"
+        by_check: dict[str, list[Finding]] = {}
+        for finding in failed:
+            by_check.setdefault(finding.check, []).append(finding)
+        return f"{plural(len(failed), 'finding')} of severity {which}: {', '.join(map(_in_short, by_check.values()))}"
 
     def _unchecked(self, allow: Mapping[str, int]) -> str | None:
         """Return one line that says why the rows were not checked, or None."""
@@ -196,7 +220,8 @@ class Report:
         for what, numbers in self.unread:
             number = sum(rows for check, rows in numbers.items() if rows > allow.get(check, 0))
             if 2 * number > self.rows:
-                return f"{number:,} of {self.rows:,} rows do not have {what}"
+                lack = "does not have" if number == 1 else "do not have"
+                return f"{number:,} of {plural(self.rows, 'row')} {lack} {what}"
         return None
 
     def __str__(self) -> str:
@@ -211,7 +236,7 @@ class Report:
 
     @property
     def conclusion(self) -> list[str]:
-        """The summary, the ranges to read again, and the time up to which the table is complete, as lines."""
+        """The summary, the ranges to re-read, and the time up to which the table is complete, as lines."""
         until = self.complete_until
         complete = [] if until is None else [f"complete: each message before {until.isoformat()} has landed"]
         return [self.summary, *_lost_in_short(self), *complete]
@@ -226,17 +251,72 @@ class Report:
         parts, last = [] if errors else ["no errors"], ""
         for words, number in errors.items():
             noun, _, state = words.partition(" ")
-            parts.append(f"{number:,} {state}" if noun == last else f"{_of(number, noun)} {state}")
+            parts.append(f"{number:,} {state}" if noun == last else f"{plural(number, noun)} {state}")
             last = noun
-        parts += [_of(n, severity) for severity, n in self.counts().items() if n and severity != "error"]
+        parts += [plural(n, severity) for severity, n in self.counts().items() if n and severity != "error"]
         lacking = {"offset": self.unplaced, "timestamp": self.untimed, "landed": self.unlanded}
         asides = [f", {n:,} without {_VALUES[name]}" for name, n in lacking.items() if n]
         aside = "".join(asides).replace(" without", " of them without", 1)
         sent = "" if self.sent is None else f", compared with {self.sent:,} sent"
-        return f"{', '.join(parts)} in {_of(self.rows, 'row')}{aside}{sent}"
+        return f"{', '.join(parts)} in {plural(self.rows, 'row')}{aside}{sent}"
 
     def __repr__(self) -> str:
         return f"<Report: {self.summary}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the values of the report; a copy of them in another process cannot read the table."""
+        return {**self.__dict__, "_rows": None, "_copy": None}
+
+    def rows_of(self, check: str) -> Any:
+        """Return all rows of a check as an Arrow table, or as a DataFrame on Spark.
+
+        - ``missing_offsets`` and ``missing_sequences`` have one row per range: the log or the generator, ``first``,
+          ``last`` and ``count``.
+        - A check of messages, such as ``duplicate_messages``, has each row of each such message: its log, its offset
+          and the columns of the table. A check of IDs has the columns of the table.
+        - ``lost_messages`` has the rows of the sent table.
+
+        Args:
+            check: The name of a check that was made; see `msgid.audit.CHECKS`.
+
+        Raises:
+            ValueError: if the check is unknown or was not made, or the report does not have the table: it was copied
+                to another process, or made from digests.
+
+        >>> import msgid.audit
+        >>> report = msgid.audit.audit_table({"offset": [1, 2, 5, 9]}, offset="offset")
+        >>> report.rows_of("missing_offsets").select(["first", "last", "count"]).to_pylist()
+        [{'first': 3, 'last': 4, 'count': 2}, {'first': 6, 'last': 8, 'count': 3}]
+        """
+        self._check_rows(check)
+        if self._rows is None:
+            raise ValueError(f"cannot return the rows of {check}: {_NO_TABLE}")
+        return self._rows(check)
+
+    def write_rows(self, check: str, path: str | PathLike[str]) -> None:
+        """Write all rows of a check to a file of CSV, JSON lines or Parquet, by its ending.
+
+        Args:
+            check: The name of a check that was made, as for `rows_of`.
+            path: The file. A file that exists is replaced.
+
+        Raises:
+            ValueError: if `rows_of` raises it, or the ending is another one.
+            OSError: if the file cannot be written.
+        """
+        self._check_rows(check)
+        if self._copy is None:
+            raise ValueError(f"cannot write the rows of {check}: {_NO_TABLE}")
+        self._copy(check, path)
+
+    def _check_rows(self, check: str) -> None:
+        """Raise ValueError if a check is unknown or was not made."""
+        check_names("check", [check])
+        reasons = {one.check: one.reason for one in self.not_checked}
+        if check in _made(self) or any(one.check == check for one in self.findings):
+            return
+        other = "it needs a comparison" if self.sent is None else "a comparison does not make it"
+        raise ValueError(f"cannot return the rows of {check}: it was not checked ({reasons.get(check, other)})")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON has: moments are text."""
@@ -340,12 +420,12 @@ def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa:
         known = check_of(check, scope, example)
         return Finding(check, known.severity, scope, count, example, known.meaning)
 
-    scopes = ((one, f"{one.x:,} others" if one.scope is None else one.scope) for one in facts.found)
+    scopes = ((one, plural(one.x or 0, "other") if one.scope is None else one.scope) for one in facts.found)
     return in_order(finding(one.check, scope, one.count, _example(one)) for one, scope in scopes)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings, the most severe first."""
+    """Return findings, the most severe first: lost before changed, and changed before repeated, as in `CHECKS`."""
     order = list(CHECKS)
     return sorted(
         findings,
@@ -353,10 +433,12 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def _in_short(finding: Finding) -> str:
-    """Return a finding as a part of a line."""
-    why = f" ({finding.example})" if finding.check == "uncompared_messages" else ""
-    return f"{finding.count:,} {finding.check} in {_shown(finding.scope)}{why}"
+def _in_short(findings: Sequence[Finding]) -> str:
+    """Return the findings of one check as a part of a line: their total, and the largest of them."""
+    largest, total = findings[0], sum(one.count for one in findings)
+    why = f" ({largest.example})" if largest.check == "uncompared_messages" else ""
+    where = f"in {shown(largest.scope)}{why}"
+    return f"{total:,} {largest.check} {where if len(findings) == 1 else f'({largest.count:,} of them {where})'}"
 
 
 def _skipped(rules: Rules) -> dict[str, str]:
@@ -432,9 +514,9 @@ def _notes(facts: Facts) -> list[str]:
         if rows:
             notes.append(f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'} {told}")
     for name, what in _CUT.items():
-        total, shown = facts.lengths.get(name, 0), len(getattr(facts, name))
-        if total > shown:
-            notes.append(f"The report lists {shown:,} of {total:,} {what}; the findings count all.")
+        total, listed = facts.lengths.get(name, 0), len(getattr(facts, name))
+        if total > listed:
+            notes.append(f"The report lists {listed:,} of {total:,} {what}; the findings count all.")
     return notes
 
 
@@ -442,13 +524,28 @@ def _plain(row: Any) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row._asdict().items()}
 
 
-def _shown(text: str) -> str:
-    """Return text for a line of a terminal: text with control characters or spaces around it is quoted, and cut."""
-    shown = text if text.isprintable() and text == text.strip() else ascii(text)
-    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
+def shown(text: str, widest: int = _WIDEST) -> str:
+    r"""Return text of others for one line of a terminal or a page.
+
+    Text with control characters, marks of direction, half surrogates or spaces around it is quoted. Long text is cut.
+
+    Args:
+        text: Any text, such as the name of a log.
+        widest: Largest number of characters of the result.
+
+    >>> print(shown("orders"), shown("orders" + chr(0x202E)), shown("orders", 5))
+    orders 'orders\u202e' or...
+    """
+    line = text if text.isprintable() and text == text.strip() else ascii(text)
+    return line if len(line) <= widest else f"{line[: widest - 3]}..."
 
 
-def _of(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> plural(1, "block"), plural(2_000, "block"), plural(0, "block")
+    ('1 block', '2,000 blocks', '0 blocks')
+    """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -467,8 +564,8 @@ def lost_ranges(report: Report) -> list[Gap]:
 def _lost_in_short(report: Report) -> list[str]:
     """Return the ranges of lost offsets, or the lost IDs of a comparison by IDs, as at most one line."""
     largest = sorted(lost_ranges(report), key=lambda gap: -gap.count)
-    places = [f"{_shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
-    ids = [_shown(one.id or "") for one in report.differences if one.fault == "lost" and one.offset is None]
+    places = [f"{shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
+    ids = [shown(one.id or "") for one in report.differences if one.fault == "lost" and one.offset is None]
     lost = sum(one.count for one in report.findings if one.check in ("lost_messages", "missing_offsets"))
     listed = sum(gap.count for gap in largest)
     names = (ids or places)[:NAMED]
@@ -478,11 +575,11 @@ def _lost_in_short(report: Report) -> list[str]:
     if places and listed < lost:
         names.append(f"and others: the report lists {listed:,} of {lost:,} lost messages")
     elif rest:
-        names.append(f"and {_of(rest, 'other' if ids else 'other range')}")
+        names.append(f"and {plural(rest, 'other' if ids else 'other range')}")
     uncompared = (one for one in report.findings if (one.check, one.scope) == ("uncompared_messages", TABLE))
     unread = report.unplaced + sum(one.count for one in uncompared)
-    aside = f"; {_of(unread, 'row')} that cannot be read may be among these" if unread else ""
-    return [f"{'lost' if ids else 'read again'}: {', '.join(names)}{aside}"]
+    aside = f"; {plural(unread, 'row')} that cannot be read may be among these" if unread else ""
+    return [f"{'lost' if ids else 're-read these ranges'}: {', '.join(names)}{aside}"]
 
 
 def _laid_out(findings: list[Finding]) -> list[str]:
@@ -490,17 +587,22 @@ def _laid_out(findings: list[Finding]) -> list[str]:
     if not findings:
         return []
     head = ("severity", "check", "scope", "count", "example")
-    rows = [head, *((f.severity, f.check, _shown(f.scope), f"{f.count:,}", _shown(f.example or "")) for f in findings)]
+    rows = [head, *((f.severity, f.check, shown(f.scope), f"{f.count:,}", shown(f.example or "")) for f in findings)]
     a, b, c, d, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [f"{row[0]:{a}}  {row[1]:{b}}  {row[2]:{c}}  {row[3]:>{d}}  {row[4]}".rstrip() for row in rows]
 
 
+def _made(report: Report) -> list[str]:
+    """Return the checks that were made in full."""
+    left_out = {one.check for one in report.not_checked}
+    of_one_side = [name for name, check in CHECKS.items() if "sent" not in check.needs]
+    return [check for check in (of_one_side if report.sent is None else _OF_TWO_SIDES) if check not in left_out]
+
+
 def _metrics(report: Report) -> str:
     """Return the metrics of a report, with the end mark of OpenMetrics."""
-    apart = {one.check for one in report.not_checked} | {one.check for one in report.findings}
-    of_one_side = [name for name, check in CHECKS.items() if "sent" not in check.needs]
-    made = of_one_side if report.sent is None else _OF_TWO_SIDES
-    found = Counter({(check, CHECKS[check].severity): 0 for check in made if check not in apart})
+    names = {one.check for one in report.findings}
+    found = Counter({(check, CHECKS[check].severity): 0 for check in _made(report) if check not in names})
     for one in report.findings:
         found[one.check, one.severity] += one.count
     order, until = list(CHECKS), report.complete_until

@@ -93,7 +93,7 @@ def compare(
     >>> report = compare(sent, sent.where("offset <> 6"))
     >>> print(report)
     1 message lost in 3 rows, compared with 4 sent
-    read again: kafka:kafka/orders/0 6
+    re-read these ranges: kafka:kafka/orders/0 6
     not checked: changed_messages (without content on both sides)
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6

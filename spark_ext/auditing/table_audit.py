@@ -75,7 +75,7 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     >>> report = audit(spark.createDataFrame(rows, ["source", "offset"]))
     >>> print(report)  # doctest: +ELLIPSIS
     3 messages lost, 1 duplicated in 6 rows
-    read again: orders 3 to 5
+    re-read these ranges: orders 3 to 5
     not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
     severity  check               scope   count  example
     error     missing_offsets     orders      3  3 to 5

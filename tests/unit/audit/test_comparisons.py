@@ -327,18 +327,18 @@ def test_report_names_the_largest_lost_ranges_to_read_again():
     sent = pa.table({"offset": range(20)})
     landed = pa.table({"offset": [offset for offset in range(20) if offset not in {0, 3, 5, 6, 7, 11, 12}]})
     report = audit.compare(sent, landed, offset="offset")
-    assert str(report).splitlines()[1] == "read again: log 5 to 7, log 11 to 12, log 0, and 1 other range"
+    assert str(report).splitlines()[1] == "re-read these ranges: log 5 to 7, log 11 to 12, log 0, and 1 other range"
 
 
 def test_line_of_a_list_that_is_cut_says_so():
     """The ranges that the list does not have may be the largest, and nobody knows their number."""
     landed = pa.table({"offset": [offset for offset in range(20) if offset not in {0, 3, 5, 7, *range(9, 15)}]})
     line = str(audit.compare(range(20), landed, max_messages=4)).splitlines()[1]
-    assert line == "read again: log 0, log 3, log 5, and others: the report lists 4 of 10 lost messages"
+    assert line == "re-read these ranges: log 0, log 3, log 5, and others: the report lists 4 of 10 lost messages"
     line = str(audit.compare(range(20), landed, max_messages=1)).splitlines()[1]
-    assert line == "read again: log 0, and others: the report lists 1 of 10 lost messages"
+    assert line == "re-read these ranges: log 0, and others: the report lists 1 of 10 lost messages"
     line = str(audit.audit_table(landed, max_gaps=2)).splitlines()[1]
-    assert line == "read again: log 9 to 14, log 3, and others: the report lists 7 of 9 lost messages"
+    assert line == "re-read these ranges: log 9 to 14, log 3, and others: the report lists 7 of 9 lost messages"
     assert str(audit.compare([*"abcdef"], [], max_messages=2)).splitlines()[1] == "lost: a, b, and 4 others"
 
 
@@ -346,8 +346,8 @@ def test_line_of_lost_messages_counts_the_rows_that_cannot_be_read():
     """A row whose offset or ID cannot be read may be the message that is missing."""
     told = "; 2 rows that cannot be read may be among these"
     landed = pa.table({"offset": ["0", " 1", "2", "x", "4"]})
-    assert str(audit.audit_table(landed)).splitlines()[1] == f"read again: log 1, log 3{told}"
-    assert str(audit.compare(range(5), landed)).splitlines()[1] == f"read again: log 1, log 3{told}"
+    assert str(audit.audit_table(landed)).splitlines()[1] == f"re-read these ranges: log 1, log 3{told}"
+    assert str(audit.compare(range(5), landed)).splitlines()[1] == f"re-read these ranges: log 1, log 3{told}"
     assert str(audit.compare(["x", None], ["", None])).splitlines()[1] == f"lost: x{told}"
     assert str(audit.compare(["x", None], [])).splitlines()[1] == "lost: x"
 

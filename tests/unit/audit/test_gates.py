@@ -1,6 +1,7 @@
 """Reports as gates of pipelines: OpenMetrics text, allowances, and the time up to which a table is complete."""
 
 import os
+import pickle
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from helpers.commands import invoke
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
+facts = pytest.importorskip("msgid.audit.facts")
+findings_of = pytest.importorskip("msgid.audit.report").findings_of
 
 AT = datetime(2026, 11, 24, 14, 5, tzinfo=timezone.utc)
 
@@ -137,10 +140,9 @@ def test_offsets_that_are_mostly_unreadable_are_a_failure(offsets, tmp_path):
 
 
 NAIVE = ["2026-11-24 14:00:00"]
-MICROS = [1_795_000_000_000_000]
 
 
-@pytest.mark.parametrize("times", [NAIVE, MICROS, [None]])
+@pytest.mark.parametrize("times", [["soon"], [None]])
 @pytest.mark.parametrize(
     ("column", "what", "checks"),
     [("timestamp", "timestamp", {"time_backwards"}), ("landed", "landing time", {"late_messages", "future_ids"})],
@@ -187,6 +189,91 @@ def test_seconds_in_place_of_milliseconds_are_refused(times, column):
 
 
 V1 = "0156F7E71C361B21BC024CCDBE00000007"
+
+
+def report_with(*findings, **fields):
+    """Return a report of 100 rows with findings: the check, the scope and the count of each."""
+    made = [
+        audit.Finding(*one, None, "")
+        for one in ((check, audit.CHECKS[check].severity, *rest) for check, *rest in findings)
+    ]
+    return audit.Report(100, made, **fields)
+
+
+def test_failure_names_all_checks_by_their_harm():
+    """Lost messages are first, then changed ones, then repeated ones. Each check has its total and largest scope."""
+    report = report_with(
+        ("duplicate_messages", "a", 900), ("late_messages", "a", 5_000), ("missing_offsets", "b", 2),
+        ("duplicate_ids", "table", 800), ("missing_offsets", "c", 5), ("conflicting_ids", "table", 7),
+        ("conflicting_messages", "a", 1),
+    )  # fmt: skip
+    errors = (
+        "7 missing_offsets (5 of them in c), 1 conflicting_messages in a, 7 conflicting_ids in table, "
+        "900 duplicate_messages in a, 800 duplicate_ids in table"
+    )
+    assert report.failure() == f"6 findings of severity error: {errors}"
+    assert report.failure("warning") == f"7 findings of severity warning or above: {errors}, 5,000 late_messages in a"
+    assert [one.count for one in report.failures()] == [5, 2, 1, 7, 900, 800]
+    sent = report_with(("duplicate_messages", "a", 9), ("changed_messages", "a", 3), ("lost_messages", "a", 1), sent=9)
+    assert sent.failure().endswith("1 lost_messages in a, 3 changed_messages in a, 9 duplicate_messages in a")
+
+
+def test_example_of_a_failure_is_one_log_and_not_the_sum_of_many():
+    """The finding that counts the logs beyond the limit is part of the total."""
+    found = [facts.Counted("missing_offsets", scope, count, 1, 2) for scope, count in (("a", 3), (None, 50))]
+    report = audit.Report(100, findings_of(facts.part_of(found)))
+    assert report.failure() == "2 findings of severity error: 53 missing_offsets (3 of them in a)"
+
+
+def test_numbers_of_one_have_a_noun_in_the_singular():
+    """In the failure, the summary and the findings of further logs."""
+    assert audit.audit_ids([None]).failure() == "1 of 1 row does not have a valid ID"
+    assert report_with(("lost_messages", "a", 1), sent=1).summary == "1 message lost in 100 rows, compared with 1 sent"
+    (one,) = findings_of(facts.part_of([facts.Counted("missing_offsets", None, 4, 1)]))
+    assert one.scope == "1 other"
+
+
+# --- The rows of a check ---
+
+
+def test_rows_of_a_check_come_from_the_engine(tmp_path):
+    """A check that was made and found nothing has rows, too: none of them."""
+    report = report_with(("missing_offsets", "a", 1))
+    written = []
+    report._rows, report._copy = "rows of {}".format, lambda *arguments: written.append(arguments)
+    assert report.rows_of("missing_offsets") == "rows of missing_offsets"
+    assert report.rows_of("duplicate_messages") == "rows of duplicate_messages"
+    report.write_rows("missing_offsets", tmp_path / "lost.csv")
+    assert written == [("missing_offsets", tmp_path / "lost.csv")]
+
+
+@pytest.mark.parametrize(
+    ("check", "sent", "why"),
+    [
+        ("lost", None, "check must name checks, got 'lost'"),
+        ("late_messages", None, r"it was not checked \(without a landing time\)"),
+        ("lost_messages", None, r"it was not checked \(it needs a comparison\)"),
+        ("missing_offsets", 9, r"it was not checked \(a comparison does not make it\)"),
+    ],
+)
+def test_rows_of_a_check_that_was_not_made_are_refused(check, sent, why):
+    """An empty table would look as if the check had found nothing."""
+    report = report_with(sent=sent, not_checked=[facts.NotChecked("late_messages", "without a landing time")])
+    report._rows = report._copy = lambda *_: pytest.fail("the engine was asked")
+    for ask in (report.rows_of, lambda name: report.write_rows(name, "rows.csv")):
+        with pytest.raises(ValueError, match=why):
+            ask(check)
+
+
+def test_report_without_its_table_has_no_rows():
+    """Such as one of digests, or a copy in another process, which keeps all values."""
+    report = report_with(("missing_offsets", "a", 1))
+    report._rows = report._copy = lambda *_: pytest.fail("the engine was asked")
+    copied = pickle.loads(pickle.dumps(report))
+    assert copied.to_json() == report.to_json()
+    for ask in (copied.rows_of, lambda name: copied.write_rows(name, "rows.csv")):
+        with pytest.raises(ValueError, match="of missing_offsets: the report does not have its table"):
+            ask("missing_offsets")
 
 
 @pytest.mark.parametrize("values", [[None] * 3, [V1, None, None], [V1, V1[:-1] + "8", None, "x", None]])

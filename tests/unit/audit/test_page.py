@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import unicodedata
 from datetime import datetime, timezone
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
+report_module = pytest.importorskip("msgid.audit.report")
 queues = pytest.importorskip("helpers.queues")
 
 FLAGS = (
@@ -127,6 +129,21 @@ def test_page_of_a_comparison_shows_ranges_and_their_places():
     assert 'id="timelines"' not in audit.compare(["x", "y"], ["x"]).to_html()
 
 
+def test_page_of_a_comparison_has_each_log_as_its_own_whole():
+    """The share is that of the log's sent messages; a loss at the end is marked up to the end of the track."""
+    checks = (("lost_messages", "a", 20), ("lost_messages", "table", 30), ("lost_messages", "unknown", 40))
+    found = [audit.Finding(check, "error", scope, count, None, "") for check, scope, count in checks]
+    lost = [facts.Difference("lost", "a", offset, None) for offset in range(90, 100)]
+    logs = {"a": report_module.SentLog(200, 50, 99)}
+    text = audit.Report(9_000, found, differences=lost, sent=10_000, sent_logs=logs).to_html()
+    assert re.findall(r"<span>([0-9.]+) %</span>", text) == ["10", "0.3"]
+    assert re.findall(r'<rect class="lost" x="([0-9.]+)%" width="([0-9.]+)%"', text) == [("80.00", "20.00")]
+    assert "offsets 50 to 99" in text
+    text = audit.Report(9_000, found, differences=lost, sent=10_000).to_html()
+    assert "offsets 90 to 99" in text
+    assert "The part of each log in which the sides differ." in text
+
+
 def test_page_without_its_script_has_everything(report):
     """The text of the page has each finding, gap and note, and each meaning once; nothing is loaded from elsewhere."""
     text = re.sub(r"<script>.*?</script>", "", report.to_html(), flags=re.S)
@@ -161,6 +178,56 @@ def test_page_of_a_hostile_table_is_escaped_and_small(character):
     text = large.to_html()
     assert len(text.encode()) < 2_000_000
     assert "<script>alert" not in text
+
+
+@pytest.mark.parametrize("rows", [1_000, 10_000])
+def test_page_of_a_large_report_has_a_bounded_number_of_elements(rows):
+    """A browser lays out the part on the screen; ten times the logs do not add rows or marks to the page."""
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    finding = audit.Finding("missing_offsets", "error", "a", 1, "5", audit.CHECKS["missing_offsets"].meaning)
+    large = audit.Report(
+        10**9, [finding] * rows, [audit.Gap("offset", "a", 10 * n, 10 * n + 5, 6) for n in range(rows)],
+        [facts.LogRow("a" if n == 0 else f"a{n}", 9, 0, 10**6, moment, moment, 1, 2, 3, 4) for n in range(rows)],
+        [facts.GeneratorRow("56:f7:e7:1c:36:1b", n, 1, 9, moment, moment, 0, 99, 1) for n in range(rows)],
+    )  # fmt: skip
+    differences = [facts.Difference("lost", "a", 2 * n, None) for n in range(rows)]
+    other = audit.Report(10**9, [finding], differences=differences, sent=10**9)
+    bars, marks, tracks = 300, 200, 30
+    for text, heads, lines, shapes in (
+        (large.to_html(), 4, 4 * 300, bars + marks + tracks), (other.to_html(), 2, 300 + 1, marks + 1),
+    ):  # fmt: skip
+        assert text.count("<tr") == heads + lines
+        assert text.count("<rect") == shapes
+        assert "content-visibility:auto" in text
+
+
+HOSTILE = [
+    "orders\u202e", "orders\u2066", "a\nb", "a\r\tb", "a\x00\x1b[31m", "a\x85", "a\u2028b", "a\ud800", "a\u200b",
+    "</script>" * 40, "a" * 1_000_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", HOSTILE, ids=range(len(HOSTILE)))
+def test_text_of_others_is_one_safe_line(odd, tmp_path):
+    """Control characters, marks of direction and half surrogates are visible escapes; long text is cut."""
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    meaning = audit.CHECKS["missing_offsets"].meaning
+    report = audit.Report(
+        9, [audit.Finding("missing_offsets", "error", odd, 5, odd, meaning)], [audit.Gap("offset", odd, 3, 7, 5)],
+        [facts.LogRow(odd, 9, 0, 12, moment, moment, 5, 0, 0, 0)],
+        [facts.GeneratorRow(odd, 1, 1, 9, moment, moment, 0, 99, 1)], [facts.NodeRow(odd, "mac", 9, odd)],
+        [facts.KindRow("malformed", odd, 1)], not_checked=[facts.NotChecked("late_messages", odd)], title=odd,
+    )  # fmt: skip
+    lost = [facts.Difference("lost", odd, 3, odd), facts.Difference("lost", odd, None, odd)]
+    compared = audit.Report(9, report.findings, differences=lost, sent=9, title=odd)
+    report.to_html(tmp_path / "audit.html")
+    for text in (report.to_html(), report._repr_html_(), compared.to_html(), report.to_openmetrics()):
+        assert {one for one in text if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} <= {"\n"}
+        assert text.count("</script>") <= 1
+        assert len(text) < 30_000
+    printed = [*str(compared).splitlines(), report.failure()]
+    assert len(printed) == 5
+    assert all(line.isprintable() and len(line) < 400 for line in printed)
 
 
 def test_fragment_in_a_notebook_has_no_page_around_it(report):
