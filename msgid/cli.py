@@ -358,7 +358,7 @@ def inputs_of(files: tuple[str, ...]) -> Any:
         return input_of(files[0])
     if "-" in files:
         raise click.UsageError("standard input must be the only input, got also files")
-    return list(files)
+    return [Path(file) for file in files]  # a list of texts would be IDs
 
 
 _format = click.option(

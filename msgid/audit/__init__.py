@@ -5,7 +5,7 @@
 >>> table = pa.table({"topic": ["a"] * 3, "partition": [0] * 3, "offset": [4, 5, 9]})
 >>> print(audit_table(table))  # doctest: +ELLIPSIS
 3 messages lost in 3 rows
-read again: kafka:kafka/a/0 6 to 8
+re-read these ranges: kafka:kafka/a/0 6 to 8
 not checked: conflicting_messages (without content); conflicting_ids and 13 others (without IDs); ...
 severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
@@ -27,7 +27,7 @@ from msgid.audit.report import Report
 
 if TYPE_CHECKING:
     from msgid.audit._compare import compare
-    from msgid.audit._digest_tables import digest, merge_digests
+    from msgid.audit._digest import digest, merge_digests
     from msgid.audit._run import audit_file, audit_ids, audit_table
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 # These modules need NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
     "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
-    "digest": "_digest_tables", "merge_digests": "_digest_tables",
+    "digest": "_digest", "merge_digests": "_digest",
 }  # fmt: skip
 
 

@@ -1,54 +1,62 @@
 """Compare the messages of two sides: `compare` names those that only one has, that differ, or that the table repeats.
 
-Python and Spark group such messages by fault and log, and `report_of_groups` makes the report of both.
+DuckDB and Spark find such messages by the statements of `compare.sql`, and `report_of_groups` makes the report of both.
 """
 
 from __future__ import annotations
 
-from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import duckdb
 
-from msgid._contents import codes as codes_of_contents
-from msgid._validate import integer
-from msgid.audit._columns import NEVER, content_codes, kind_of, plain_column
-from msgid.audit._digest_tables import SIZE, differing_blocks, last_time, loaded, places_of, rows_in_blocks, unplaced
-from msgid.audit._files import Side, names_in_sent, side_of
-from msgid.audit._logs import moment
-from msgid.audit._options import columns_in
-from msgid.audit._spans import numbered
-from msgid.audit._tables import rows_of
-from msgid.audit.definitions import FAULTS, MAX_MESSAGES, TABLE
+from msgid._validate import integer, quote
+from msgid.audit._digest import SIZE, differing_blocks, last_time, loaded, offset_of, ranges_of, unplaced
+from msgid.audit._duck import quoted
+from msgid.audit._lists import write
+from msgid.audit._reduce import Reduction, moment, statements
+from msgid.audit._roles import check_moments
+from msgid.audit._sides import Opened, Side, check_sent_columns, content_of_sides, names_in_sent, opened, settings_in
+from msgid.audit._sources import read_error
+from msgid.audit.definitions import FAULTS, MAX_MESSAGES, MAX_SCOPES, TABLE
 from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
 from msgid.audit.report import APART, Report, add_uncompared, findings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from os import PathLike
 
-    from numpy.typing import NDArray
+    import pyarrow as pa
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import ColumnNames
-    from msgid.audit._tables import Rows
-
+    from msgid.audit._duck import Duck
+    from msgid.audit._options import Rules
+    from msgid.audit._reduce import Engine
+    from msgid.audit._sides import SideOptions
 
 LOST, CHANGED, DUPLICATE, EXTRA = range(len(FAULTS))
 """The places of the faults in `FAULTS`."""
+_STATEMENTS: Final = statements("compare.sql")
+_WORDS: Final = {"lost": LOST, "changed": CHANGED, "duplicate": DUPLICATE, "extra": EXTRA}
+BY_POSITION: Final = {"key": "off", "shown_key": "off", "key_id": "CAST(NULL AS VARCHAR)", "block": "off {div} 64"}
+"""The words of messages that are matched by their positions: a block has 64 offsets."""
+BY_ID: Final = {"key": "key_id", "shown_key": "id", "key_id": "id", "compared_id": "CAST(NULL AS VARCHAR)"}
+"""The words of messages that are matched by their IDs; the engine has the word of their blocks."""
+_NUMBER_OF_BLOCKS: Final = 1 << 16
+"""The number of blocks of IDs: a power of 2. More blocks make the first pass slower, and the second one faster."""
 
 
 class Group(NamedTuple):
     """The messages of one fault in one log: the first of them, and the least time of a sent row in microseconds.
 
     ``number`` is what the report counts: of a repeated message, the additional rows. ``rows`` counts the rows of both
-    sides, and ``untimed`` the messages without a time.
+    sides, and ``untimed`` the messages without a time. The group of all further logs of a fault has the scope None, and
+    the number of these logs as its ``offset``.
     """
 
     fault: int
-    scope: str
+    scope: str | None
     number: int
     messages: int = 0
     rows: int = 0
@@ -75,42 +83,44 @@ def compare(
     sent_columns: Mapping[str, Any] | None = None,
     digests: tuple[Any, Any] | None = None,
     max_messages: int = MAX_MESSAGES,
-    **columns: Unpack[ColumnNames],
+    **options: Unpack[SideOptions],
 ) -> Report:
     """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
 
     If both sides have positions, messages are matched by them, and an ID that differs is a changed message. Otherwise
-    they are matched by the value of their IDs, whatever the spelling.
+    they are matched by the value of their IDs, whatever the spelling. A side may be larger than the memory.
 
     Args:
-        sent: The messages that a producer had acknowledged, or all messages of a queue: a path as for `audit_file`; a
-            table as for `audit_table`; or an iterable of IDs, of offsets, of tuples of the parts of the log's name and
-            the offset, or of objects with ``topic``, ``partition`` and ``offset``.
+        sent: The messages that a producer had acknowledged, or all messages of a queue: a path as for `audit_file`, or
+            a list of `pathlib.Path`; a table as for `audit_table`; or an iterable of IDs, of offsets, of tuples of the
+            parts of the log's name and the offset, or of objects with ``topic``, ``partition`` and ``offset``.
         table: The landed messages, in the same forms.
         sent_columns: The names of these columns in ``sent``, by argument. Default: the same names, as far as ``sent``
             has them.
         digests: The digests of ``sent`` and of ``table`` that `digest` made of their present rows, as tables or paths.
-            The digests of a path are merged. Only the rows of the
-            blocks that differ are read then: of a Parquet file, the row groups with such rows. A side that is None
-            cannot be read, so its messages are counted by block and not named.
+            The digests of a path are merged. Only the rows of the blocks that differ are compared then. A side that is
+            None cannot be read, so its messages are counted by block and not named.
         max_messages: Number of messages that the report lists in ``differences``; the findings count all.
-        **columns: The columns of the table, as `ColumnNames` explains. ``timestamp`` is for ``complete_until``; its
-            default is the time of the IDs. ``content`` is compared if both sides have it.
+        **options: The columns of the table, as `ColumnNames` explains, ``timezone``, ``memory`` and ``temp_dir``, as
+            `AuditOptions` explains, and ``format``, ``delimiter`` and ``header`` of the files of the table, as
+            `audit_file` explains. ``timestamp`` is for ``complete_until``; its default is the time of the IDs.
+            ``content`` is compared if both sides have it.
 
     Returns:
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors, and ``extra_messages``
-        have the severity ``info``, because ``sent`` may be a part of the sent messages.
+        have the severity ``info``, because ``sent`` may be a part of the sent messages. ``report.rows`` returns the
+        rows of a check.
 
     Raises:
         FileNotFoundError: if a path does not exist.
-        TypeError: if a side is not a path, a table or an iterable.
+        TypeError: if a side is not a path, a table or an iterable of IDs or positions.
         ValueError: if a column is missing, or the sides cannot be matched.
 
     >>> sent = [("orders", 0, offset) for offset in range(5, 9)]
     >>> landed = {"topic": ["orders"] * 3, "partition": [0] * 3, "offset": [5, 7, 8]}
     >>> print(compare(sent, landed))
     1 message lost in 3 rows, compared with 4 sent
-    read again: kafka:kafka/orders/0 6
+    re-read these ranges: kafka:kafka/orders/0 6
     not checked: changed_messages (without content on both sides)
     severity  check          scope                 count  example
     error     lost_messages  kafka:kafka/orders/0      1  offset 6
@@ -118,23 +128,26 @@ def compare(
     []
     """
     most = integer("max_messages", max_messages, 0, 10_000_000)
-    named = columns_in("compare", columns)
+    check_sent_columns(sent_columns)
+    named, rules, duck, reading = settings_in("compare", options)
 
-    def named_there(names: Sequence[str]) -> dict[str, Any]:
-        return names_in_sent(names, named, sent_columns)
+    def both_sides() -> tuple[Opened, Opened]:
+        here = opened(duck, "table", table, lambda _: named, reading)
+        return opened(duck, "sent", sent, lambda names: names_in_sent(names, named, sent_columns)), here
 
     def compared(blocks: pa.Table) -> Report:
-        here = rows_in_blocks("table", table, lambda _: named, blocks)
-        return report_of_sides(rows_in_blocks("sent", sent, named_there, blocks), here, most)
+        there, here = both_sides()
+        for side in (there, here):
+            offset_of(side.columns)
+        return report_of_sides(duck, there, here, rules, most, blocks)
 
     if digests is not None:
-        of_sent, of_table = (loaded(one) for one in digests)
+        of_sent, of_table = (loaded(duck, one) for one in digests)
         return report_of_blocks(of_sent, of_table, None if sent is None or table is None else compared)
-    here, there = side_of("table", table, lambda _: named), side_of("sent", sent, named_there)
-    listed = [side for side in (there, here) if side.is_listed]
-    if all(side.table.num_rows for side in listed):  # an empty list fits any table
+    there, here = both_sides()
+    if not (there.is_empty or here.is_empty):  # an empty list fits any table
         there, here = with_one_prefix(there, here)
-    return report_of_sides(there, here, most)
+    return report_of_sides(duck, there, here, rules, most)
 
 
 def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Table], Report] | None) -> Report:
@@ -154,9 +167,10 @@ def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Ta
     report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
     if not any(one.check == "lost_messages" for one in report.findings):
         report.complete_until = moment(last_time(sent))
+    differ = "1 block differs" if blocks.num_rows == 1 else f"{blocks.num_rows:,} blocks differ"
     report.notes.append(
-        f"{blocks.num_rows:,} blocks differ, and sent has {sent.num_rows:,}. The compared blocks have {read[0]:,} rows "
-        f"of sent and {read[1]:,} of the table."
+        f"{differ}, and sent has {sent.num_rows:,}. The compared blocks have {read[0]:,} rows of sent and "
+        f"{read[1]:,} of the table."
     )
     if blocks.num_rows and not report.findings:
         report.notes.append("These blocks have repeated messages of sent, or differ in columns that are not compared.")
@@ -170,7 +184,8 @@ def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Ta
 def _report_of_counts(blocks: pa.Table) -> Report:
     """Return the report of blocks whose rows cannot be read: of each block, the least number of its faults."""
     groups: dict[tuple[int, str], Group] = {}
-    for scope, low, sent, landed in _tuples(blocks):
+    for row in blocks.to_pylist():
+        scope, low, sent, landed = row.values()
         fault = LOST if sent > landed else EXTRA if sent < landed else CHANGED
         before = groups.get((fault, scope), Group(fault, scope, 0, id=f"{low} to {low + SIZE - 1}"))
         groups[fault, scope] = before._replace(number=before.number + (abs(sent - landed) or 1))
@@ -196,11 +211,15 @@ def is_by_position(sent: Columns, table: Columns) -> bool:
     return False
 
 
-def with_one_prefix(sent: Side, table: Side) -> tuple[Side, Side]:
+def with_one_prefix(sent: Any, table: Any) -> tuple[Any, Any]:
     """Return two sides; a prefix of logs on one side is that of both.
 
     It is not if the sides name their logs by other numbers of columns: one column has the whole name. Listed positions
     do not have columns, and take the prefix.
+
+    Args:
+        sent: The side of the queue or the producer: a named tuple with ``columns`` and ``is_listed``.
+        table: The side of the landed messages.
 
     Raises:
         ValueError: if one side alone names its logs.
@@ -220,94 +239,139 @@ def with_one_prefix(sent: Side, table: Side) -> tuple[Side, Side]:
     return sent, table
 
 
-def report_of_sides(sent: Side, table: Side, most: int) -> Report:
-    """Return the report of the messages of two sides.
+def report_of_sides(
+    duck: Duck, sent: Opened, table: Opened, rules: Rules, most: int, blocks: pa.Table | None = None
+) -> Report:
+    """Return the report of the messages of two sides in DuckDB.
 
     Args:
+        duck: The connection.
         sent: The side of the queue or the producer.
         table: The side of the landed messages.
+        rules: The rules of the options.
         most: Number of messages to list.
+        blocks: The blocks that are compared, as `differing_blocks` returns them. Default: all.
     """
     by_position = is_by_position(sent.columns, table.columns)
-    sides = [rows_of(side.table, side.columns._replace(content=())) for side in (sent, table)]
-    landed = np.repeat([0, 1], [one.number for one in sides])
-    times = np.concatenate([one.times for one in sides])
-    time = pa.array(times, mask=times == NEVER)
-    id = pa.concat_arrays([_texts(one) for one in sides])
-    contents = _contents(sent, table)
-    keys, scope, offset = ["id"], pa.repeat(TABLE, len(id)), pa.nulls(len(id), pa.int64())
-    if by_position:
-        places = (places_of(*pair) for pair in zip((sent, table), sides, strict=True))
-        scope, offset = (pa.concat_arrays(parts) for parts in zip(*places, strict=True))
-        keys = ["scope", "offset"]
-        if all(one.ids is not None for one in sides):
-            codes = codes_of_contents(pa.chunked_array([id]))
-            contents = codes if contents is None else numbered(codes, contents)
-    rows = pa.table({
-        "scope": scope, "offset": offset, "id": id, "content": np.zeros(len(id)) if contents is None else contents,
-        "sent": 1 - landed, "landed": landed, "time": pc.if_else(landed == 0, time, None),
-    })  # fmt: skip
-    valid = rows[keys[-1]].is_valid()
-    messages = _differing(rows.filter(valid), keys)
-    # The example of a group is its first message, whether that has an ID or not.
-    first, nulls = pc.ScalarAggregateOptions(skip_nulls=False), pc.CountOptions("only_null")
-    groups = messages.group_by(["fault", "scope"], use_threads=False).aggregate([
-        ("number", "sum"), ([], "count_all"), ("rows", "sum"), ("offset", "first", first), ("id", "first", first),
-        ("time", "min"), ("time", "count", nulls),
-    ])  # fmt: skip
-    listed = _tuples(messages.select(["fault", "scope", "offset", "id"]).slice(0, most))
-    counts = [_counts(time.filter(side), pc.invert(valid).filter(side)) for side in (landed == 0, landed == 1)]
-    not_checked = not_compared(sent.columns, table.columns, by_position)
-    return report_of_groups(
-        list(starmap(Group, _tuples(groups))), listed, (counts[0], counts[1]), not_checked, by_position
-    )
+    ranges = () if blocks is None else ranges_of(blocks["block"])
+    both, sides = (sent, table), []
+    for one in both:
+        with _reading(one):
+            sides.append(Side(duck, one, rules, ranges))
+    scopes = _numbered_logs(duck, sides) if by_position else None
+    wanted = None if blocks is None or scopes is None else _numbered_blocks(duck, blocks, scopes)
+    with_ids = all(side.columns.id is not None for side in sides)
+    hashed = ("off, id, content" if with_ids else "off, content") if by_position else "id, content"
+    comparison = Comparison(
+        duck, by_position, with_ids,
+        hash=f"CAST(hash(hash({hashed})) >> 1 AS BIGINT)",
+        block=f"CASE WHEN id IS NOT NULL THEN CAST(hash(id) % {_NUMBER_OF_BLOCKS} AS BIGINT) END",
+    )  # fmt: skip
+    for which, one, side, content in zip(("sent", "table"), both, sides, content_of_sides(duck, sides), strict=True):
+        with _reading(one):
+            rows = side.messages(by_position=by_position, content=content, is_timed=one is sent, blocks=wanted)
+            comparison.keep_blocks(which, rows)
+
+    def names_of(numbers: list[Any]) -> dict[Any, str]:
+        if scopes is None:
+            return dict.fromkeys(numbers, TABLE)
+        asked = ", ".join(map(str, numbers)) or "NULL"
+        return dict(duck.rows(f"SELECT log, name FROM {scopes} WHERE log IN ({asked})"))
+
+    with _reading(sent):
+        report = comparison.report(names_of, most, not_compared(sent.columns, table.columns, by_position))
+        _check_times(duck, sides[0], comparison)
+    lists = _Lists(duck, sides, comparison, by_position)
+    report._rows, report._copy = lists, lists.write
+    return report
 
 
-def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+def _numbered_logs(duck: Duck, sides: Sequence[Side]) -> str:
+    """Return the relation of the logs of both sides, each with one number, which the sides have too."""
+    names = " UNION ".join(f"SELECT name FROM {side.logs}" for side in sides)
+    scopes = duck.kept("scopes", f"SELECT name, row_number() OVER (ORDER BY name) AS log FROM ({names})")
+    for side in sides:
+        side.number_logs(scopes)
+    return scopes
 
 
-def _texts(side: Rows) -> pa.Array:
-    text = pa.large_string()
-    return pa.nulls(side.number, text) if side.ids is None else side.ids.identities().cast(text)
+def _numbered_blocks(duck: Duck, blocks: pa.Table, scopes: str) -> str:
+    """Return the relation of some blocks of digests, by the numbers of their logs."""
+    name = duck.new_name("blocks")
+    duck.register(name, blocks.select(["source", "block"]))
+    numbered = f"{name} AS b JOIN {scopes} AS s ON s.name = b.source"
+    return duck.kept("wanted", f"SELECT s.log, b.block // {SIZE} AS block FROM {numbered}")
 
 
-def _counts(time: pa.Array, lacks: pa.ChunkedArray) -> SideCounts:
-    lacking = time.filter(lacks.combine_chunks())
-    return SideCounts(len(time), pc.max(time).as_py(), len(lacking), pc.min(lacking).as_py(), lacking.null_count)
-
-
-def _contents(sent: Side, table: Side) -> NDArray[np.int64] | None:
-    """Return a number for each row of both sides, equal if and only if the contents are; None if not compared."""
-    names = [side.columns.content for side in (sent, table)]
-    if not all(names):
-        return None
-    by_place = [
-        pa.table({str(place): plain_column(side.table[name]) for place, name in enumerate(side.columns.content)})
-        for side in (sent, table)
-    ]
-    check_contents(*([kind_of(field.type) for field in side.schema] for side in by_place))
+@contextmanager
+def _reading(side: Opened) -> Iterator[None]:
+    """Make an error of DuckDB one line that names the side."""
     try:
-        joined = pa.concat_tables(by_place, promote_options="permissive")
-    except pa.ArrowException as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"cannot compare sent with the table: content has other types: {reason}") from None
-    return content_codes(joined.columns, joined.num_rows)
+        yield
+    except duckdb.Error as error:
+        raise read_error(side.source, error) from None
 
 
-def check_contents(sent: Sequence[str], table: Sequence[str]) -> None:
-    """Raise ValueError if the contents of two sides have other kinds of types, so that no two values are equal.
+def _check_times(duck: Duck, sent: Side, comparison: Comparison) -> None:
+    """Raise ValueError if the times of sent are numbers of another unit, or text that is not read."""
+    name = sent.columns.timestamp
+    if name is not None:
+        blocks = comparison.relation("sent_blocks")
+        ((rows, timed, last),) = duck.rows(f"SELECT sum(n), sum(timed), max(last_time) FROM {blocks}")
+        check_moments(duck, sent.source, "timestamp", name, last, unread=bool(rows) and not timed)
+
+
+class Comparison(Reduction):
+    """The statements of one comparison, and the relations that they have made.
 
     Args:
-        sent: The kind of each column's type, of Arrow or of Spark.
-        table: The same for the table.
+        engine: The engine that runs the statements.
+        by_position: Whether messages are matched by their positions, or by their IDs.
+        with_ids: Whether both sides have IDs, which are compared if messages are matched by their positions.
+        **words: The engine's words for ``hash``, and for ``block`` of an ID.
     """
-    words = "cannot compare sent with the table: content must"
-    if len(sent) != len(table):
-        raise ValueError(f"{words} be as many columns, got {sent} and {table}")
-    for one, other in zip(sent, table, strict=True):
-        if one != other and "null" not in (one, other):
-            raise ValueError(f"{words} have one type on both sides, got {one} and {other}; cast one of them")
+
+    def __init__(self, engine: Engine, by_position: bool, with_ids: bool, **words: Any) -> None:
+        compared = {"compared_id": "id" if with_ids else "CAST(NULL AS VARCHAR)"}
+        own = {**words, **compared, **(BY_POSITION if by_position else BY_ID)}
+        own["block"] = own["block"].format_map(engine.words)
+        super().__init__(engine, **{**_WORDS, **own})
+        self._by_position = by_position
+
+    def text(self, name: str, **more: Any) -> str:
+        """Return a statement with its words."""
+        return _STATEMENTS[name].format_map({**self._words, **more})
+
+    def keep_blocks(self, which: str, rows: str) -> None:
+        """Make the blocks of a side, which reads all of its rows.
+
+        Args:
+            which: ``sent`` or ``table``.
+            rows: The relation of its rows.
+        """
+        self._words[which] = rows
+        self._words[f"{which}_blocks"] = self._engine.kept(f"{which}_blocks", self.text("blocks", side=rows))
+
+    def report(self, names_of: Callable[[list[Any]], dict[Any, str]], most: int, not_checked: dict[str, str]) -> Report:
+        """Return the report. The blocks of both sides are made.
+
+        Args:
+            names_of: Returns the names of some logs.
+            most: Number of messages to list.
+            not_checked: The checks that are not made, with the reasons.
+        """
+        blocks = [self._words[f"{which}_blocks"] for which in ("sent", "table")]
+        counts = [SideCounts(*self.rows("counts", blocks=one)[0]) for one in blocks]
+        self.keep("suspects")
+        self.keep("differing")
+        self.keep("groups")
+        largest, listed = self.rows("largest", most=MAX_SCOPES), self.rows("listed", most=most)
+        names = names_of([*{row[1] for row in (*largest, *listed)}])
+        groups = [Group(fault, names[log], *rest) for fault, log, *rest in largest]
+        for fault, number, messages, rows, logs, time, untimed in self.rows("rest", most=MAX_SCOPES):
+            groups.append(Group(fault, None, number, messages, rows, logs, None, time, untimed))
+        differences = [(fault, names[log], *rest) for fault, log, *rest in listed]
+        return report_of_groups(groups, differences, (counts[0], counts[1]), not_checked, self._by_position)
 
 
 def not_compared(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:
@@ -355,32 +419,61 @@ def report_of_groups(
     return report
 
 
-def _differing(rows: pa.Table, keys: list[str]) -> pa.Table:
-    """Return the messages with a fault, which is a place in `FAULTS`, in the order of a report.
+class _Lists:
+    """The rows of each check of a comparison. It keeps the connection, and so the relations, as long as it lives."""
 
-    Args:
-        rows: The rows of both sides: ``scope``, ``offset``, ``id``, a number that is equal if and only if the
-            ``content`` is, ``sent`` and ``landed``, which are 1 in the rows of that side, and the ``time`` of those of
-            sent.
-        keys: The columns by which rows are one message.
+    def __init__(self, duck: Duck, sides: Sequence[Side], comparison: Comparison, by_position: bool) -> None:
+        self._duck, self._comparison, self._by_position = duck, comparison, by_position
+        self._sent, self._table = sides
 
-    Returns:
-        ``fault``, ``scope``, ``offset``, the first ``id`` of the sent rows, or of the others if they do not have one,
-        the ``number`` of repeated rows or 1, the least ``time``, and the number of ``rows`` of both sides.
-    """
-    both = [("sent", "sum"), ("landed", "sum")]
-    contents = rows.group_by([*keys, "content"]).aggregate(both).rename_columns([*keys, "content", "sent", "landed"])
-    is_one_side = pc.or_(pc.equal(contents["sent"], 0), pc.equal(contents["landed"], 0))
-    of_messages = contents.append_column("is_one_side", is_one_side).group_by(keys)
-    *found, sent, landed, is_changed = of_messages.aggregate([*both, ("is_one_side", "any")]).combine_chunks().columns
-    cases = (pc.equal(landed, 0), pc.equal(sent, 0), is_changed, pc.greater(landed, sent))
-    fault = pc.case_when(pc.make_struct(*cases), LOST, EXTRA, CHANGED, DUPLICATE)
-    number = pc.if_else(pc.equal(fault, DUPLICATE), pc.subtract(landed, sent), 1)
-    faults = pa.table([*found, fault, number], [*keys, "fault", "number"]).filter(pc.is_valid(fault))
-    faulty = rows.join(faults, keys, join_type="inner").sort_by([("landed", "ascending"), ("id", "ascending")])
-    names = ["fault", "scope", "offset", "number"]
-    of_each = faulty.group_by([*dict.fromkeys([*names, *keys])], use_threads=False)
-    firsts = of_each.aggregate([("id", "first"), ("time", "min"), ([], "count_all")])
-    messages = firsts.select([*names, "id_first", "time_min", "count_all"])
-    order = [(name, "ascending") for name in ("fault", "scope", "offset", "id")]
-    return messages.rename_columns([*names, "id", "time", "rows"]).sort_by(order)
+    def __call__(self, check: str) -> pa.Table:
+        """Return the rows of a check as an Arrow table."""
+        return self._duck.table(self._query(check))
+
+    def write(self, check: str, path: str | PathLike[str]) -> None:
+        """Write the rows of a check to a file."""
+        write(self._duck, self._query(check), path)
+
+    def _query(self, check: str) -> str:
+        """Return the query of the rows of a check, in the order of their logs and offsets, or of their IDs.
+
+        Raises:
+            ValueError: if a comparison does not have such rows.
+        """
+        duplicate = FAULTS["duplicate"] if self._by_position else "duplicate_ids"
+        faults = {FAULTS["lost"]: LOST, FAULTS["changed"]: CHANGED, duplicate: DUPLICATE, FAULTS["extra"]: EXTRA}
+        if check not in faults:
+            raise ValueError(f"a comparison has the rows of {', '.join(faults)}, got {quote(check)}")
+        if faults[check] == CHANGED:
+            return self._changed()
+        side = self._sent if faults[check] == LOST else self._table
+        return f"SELECT whole.* FROM ({self._rows(side, faults[check])}) ORDER BY log, {self._key}"
+
+    @property
+    def _key(self) -> str:
+        return "off" if self._by_position else "id"
+
+    def _rows(self, side: Side, fault: int) -> str:
+        """Return the query of the rows of a side whose messages have a fault."""
+        same = f"d.fault = {fault} AND d.log = r.log AND d.{self._key} = r.{self._key}"
+        differing = self._comparison.relation("differing")
+        rows = side.whole_rows(by_position=self._by_position)
+        return f"SELECT * FROM ({rows}) AS r WHERE EXISTS (SELECT 1 FROM {differing} AS d WHERE {same})"
+
+    def _changed(self) -> str:
+        """Return the query of the rows of both sides, side by side: the first with the first of each message."""
+        key = self._key
+        numbered = (
+            f"SELECT *, row_number() OVER (PARTITION BY log, {key} ORDER BY hash(whole)) AS number FROM ({rows})"
+            for rows in (self._rows(side, CHANGED) for side in (self._sent, self._table))
+        )
+        columns = [
+            f"{name}.whole.{quoted(column)} AS {quoted(f'{shown}_{column}')}"
+            for name, shown, side in (("sent", "sent", self._sent), ("landed", "table", self._table))
+            for column in side.readable
+        ]
+        one, other = numbered
+        return (
+            f"SELECT {', '.join(columns)} FROM ({one}) AS sent "
+            f"FULL JOIN ({other}) AS landed USING (log, {key}, number) ORDER BY log, {key}, number"
+        )

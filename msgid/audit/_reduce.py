@@ -75,16 +75,16 @@ class Relations:
     words: dict[str, str]
 
 
-def _statements() -> dict[str, str]:
-    """Read the statements beside this module by their names."""
-    data = pkgutil.get_data(__package__, "reduce.sql")
+def statements(file: str) -> dict[str, str]:
+    """Read the statements of a file beside this module by their names."""
+    data = pkgutil.get_data(__package__, file)
     assert data is not None
     parts = re.split(r"^-- (\w+): .*\n", data.decode(), flags=re.MULTILINE)
     texts = ("\n".join(one for one in text.splitlines() if not one.startswith("--")).strip() for text in parts[2::2])
     return dict(zip(parts[1::2], texts, strict=True))
 
 
-STATEMENTS: Final = _statements()
+STATEMENTS: Final = statements("reduce.sql")
 
 
 class Reduction:
@@ -237,6 +237,7 @@ def _repeated_ids(reduction: Reduction, repeated: int, has_content: bool) -> Ite
     """Yield the counts of repeated version-1 IDs; the rows of these alone are read once more."""
     if not repeated:
         return
+    reduction.keep("repeated_words")
     reduction.keep("repeated_ids")
     if has_content:
         (numbers,) = reduction.rows("sums_of_repeated", repeated=reduction._words["repeated_ids"])
