@@ -152,7 +152,8 @@ def _audited(duck: Duck, source: Source, named: Mapping[str, Any], rules: Rules)
     except duckdb.Error as error:
         raise read_error(source, error) from None
     report = report_of(facts, rules)
-    report._rows = Lists(roles, relations, reduction, rules, report.findings)
+    lists = Lists(roles, relations, reduction, rules, report.findings)
+    report._rows, report._copy = lists, lists.write
     return report
 
 
