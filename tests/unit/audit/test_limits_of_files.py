@@ -27,6 +27,8 @@ READERS = [*PLAIN, *(f"{form}.{more}" for form in PLAIN for more in ("gz", "zst"
 LIMIT = 1 << 30
 BESIDE_LIMIT = 300_000_000
 """Bytes of a process beside its limit."""
+LEAST = "256MiB"
+"""The least limit that the command takes."""
 LARGE = 10 << 30
 NEEDED = 30_000_000_000
 """Free bytes of the disk for a large file, and for the temporary files of its audit."""
@@ -265,16 +267,15 @@ def test_10_gb_of_standard_input_are_audited_within_the_limit(tmp_path, folder, 
 # --- An end from outside ---
 
 
-def many_rows(path, count=3_000_000):
+def many_rows(path, count=1_000_000):
     """Write rows with UUIDs, which take more memory than the least limit, and each row twice."""
     import numpy as np
 
-    digits = np.char.mod("%032x", np.arange(1 << 16) * 7919)
     number = np.arange(count)
-    ids = pa.array(np.char.add(digits[number % (1 << 16)].astype("U24"), np.char.mod("%08x", number)))
+    starts = np.char.mod("%08x-0000-4000-8000-", number * 7919 % (1 << 32))
     table = pa.table({
-        "id": ids, "topic": pa.repeat("orders", count), "partition": number % 4, "offset": number // 4,
-        "timestamp": 1_790_000_000_000 + number,
+        "id": np.char.add(starts, np.char.mod("%012x", number)), "topic": pa.repeat("orders", count),
+        "partition": number % 4, "offset": number // 4, "timestamp": 1_790_000_000_000 + number,
     })  # fmt: skip
     with pq.ParquetWriter(path, table.schema) as writer:
         writer.write_table(table)
@@ -292,6 +293,12 @@ def wait_for(process, is_there):
     while not is_there():
         assert process.poll() is None, process.communicate()
         time.sleep(0.001)
+
+
+def unread_bytes(pipe):
+    """Return the number of bytes in a pipe that the other end has not read."""
+    fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def files_in(folder):
@@ -319,6 +326,7 @@ def test_interrupt_while_reading_leaves_nothing(folder):
     process = started(command("-", folder, *POSITIONS, "--format", "csv"), stdin=subprocess.PIPE)
     process.stdin.buffer.write(header + part)
     process.stdin.flush()
+    wait_for(process, lambda: unread_bytes(process.stdin) == 0)
     process.send_signal(signal.SIGINT)
     process.wait(100)
     check_interrupted(process)
@@ -330,7 +338,7 @@ def test_interrupt_in_the_middle_leaves_nothing(tmp_path, folder, form):
     """The command has begun to write temporary files."""
     path = tmp_path / f"a.{form}"
     written(path)
-    process = started(command(path, folder, *POSITIONS, "--memory", "200MiB"))
+    process = started(command(path, folder, *POSITIONS, "--memory", LEAST))
     wait_for(process, lambda: sum(files_in(folder).values()) > 0)
     process.send_signal(signal.SIGINT)
     check_interrupted(process)
@@ -367,7 +375,7 @@ def test_files_of_a_killed_process_are_removed_by_the_next(tmp_path, folder):
     path, small = tmp_path / "a.parquet", tmp_path / "b.csv"
     many_rows(path)
     write(small, 10)
-    process = started(command(path, folder, *POSITIONS, "--memory", "200MiB"))
+    process = started(command(path, folder, *POSITIONS, "--memory", LEAST))
     wait_for(process, lambda: sum(files_in(folder).values()) > 0)
     process.kill()
     process.communicate()
@@ -385,7 +393,7 @@ def test_full_temporary_folder_is_one_line(tmp_path):
         pytest.skip("only root can mount a small file system")
     try:
         many_rows(path)
-        run = command(path, full, *POSITIONS, "--memory", "200MiB")
+        run = command(path, full, *POSITIONS, "--memory", LEAST)
         done = subprocess.run(run, capture_output=True, text=True)
         assert done.returncode == 1, done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
