@@ -90,9 +90,20 @@ def reading(name: str) -> Iterator[None]:
     """Make an error of a reader one line that names the file."""
     try:
         yield
-    except (Unreadable, OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ValueError(f"cannot read {quote(name)}: {' '.join(reason.split())}") from None
+    except FileNotFoundError as error:
+        if error.errno is None:  # of a path that the caller has passed
+            raise
+        raise ValueError(f"cannot read {quote(name)}: {_reason(error)}") from None
+    except _ERRORS as error:
+        raise ValueError(f"cannot read {quote(name)}: {_reason(error)}") from None
+
+
+_ERRORS: Final = (Unreadable, OSError, EOFError, zlib.error)
+
+
+def _reason(error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())
 
 
 def format_of(name: str) -> Format | None:
@@ -190,7 +201,7 @@ def _files_in(duck: Any, folder: Path, format: Format | None, root: Path | None 
             f"its files must have one format, got {' and '.join(quote(str(one)) for one in formats.values())}"
         )
     (held,) = formats
-    return [_file(duck, place, str(place), held, root or folder) for place in places]
+    return [_file(duck, place, str(place.relative_to(folder)), held, root or folder) for place in places]
 
 
 def _ending_in_folder(place: Path) -> Format | None:
@@ -221,15 +232,17 @@ def job_table(folder: Path) -> JobTable | None:
 
 def _file(duck: Any, place: Path, shown: str, format: Format | None, root: Path | None = None) -> File:
     """Return a file as DuckDB opens it: a pipe, or a compression that DuckDB does not read, becomes a file first."""
-    with reading(shown):
-        keys: tuple[str, ...] = ()
-        if root is not None:
-            folders = _below(place, root).parts[:-1]
-            keys = tuple(dict.fromkeys(name for name, equal, _ in (one.partition("=") for one in folders) if equal))
+    keys: tuple[str, ...] = ()
+    if root is not None:
+        folders = _below(place, root).parts[:-1]
+        keys = tuple(dict.fromkeys(name for name, equal, _ in (one.partition("=") for one in folders) if equal))
+    try:
         if not place.is_file():
             with place.open("rb") as stream:
                 place = spooled(duck, stream)
-        return _as_file(duck, place, shown, format or format_of(place.name if root else Path(shown).name), root, keys)
+        return _as_file(duck, place, shown, format or format_of(Path(shown).name), root, keys)
+    except _ERRORS as error:
+        raise Unreadable(_reason(error) if root is None else f"{quote(shown)}: {_reason(error)}") from None
 
 
 def open_file_object(duck: Any, stream: IO[bytes], format: Format | None) -> File:

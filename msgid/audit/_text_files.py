@@ -17,7 +17,7 @@ import duckdb
 from msgid._validate import quote
 from msgid.audit._duck import literal
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import FILE_COLUMN, NOT_TEXT, names_of
+from msgid.audit._paths import FILE_COLUMN, NOT_TEXT, names_of, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,8 +31,11 @@ _NAMES_LIMIT: Final = 100_000
 """The most names that the objects of JSON lines may have in all."""
 _NO_CELL: Final = "\x02no cell\x02"
 """The text that DuckDB takes for NULL, so that an empty cell differs from a missing one."""
+_NO_DELIMITER: Final = "\x01\x02\x03\x04"
+"""The text between two cells of a line of text, which has one cell; the longest that DuckDB takes."""
 _MORE: Final = "more"
 """A column for cells that are too many."""
+_LF: Final = "\n"
 _NO_QUOTED_BREAKS: Final = "does not support null_padding in conjunction with quoted new lines"
 
 
@@ -52,7 +55,8 @@ def csv_source(name: str, files: Sequence[File], delimiter: str, header: bool, *
     """Return CSV files as a source: all columns are text, and an empty cell is NULL.
 
     DuckDB reads a row as Python's `csv` reads it in strict mode, or refuses the file. Two rules differ: a space between
-    a delimiter and a quotation mark is not part of the cell, and all lines must end alike.
+    a delimiter and a quotation mark is not part of the cell, and all lines must end alike. A file whose cells have line
+    breaks is read by one thread, which does not see each fault, so that Python's `csv` checks it first.
 
     Args:
         name: The name in errors.
@@ -62,21 +66,27 @@ def csv_source(name: str, files: Sequence[File], delimiter: str, header: bool, *
         one_thread: Whether one thread reads, as cells with line breaks need it.
 
     Raises:
-        Unreadable: if a file does not have a header.
+        Unreadable: if a file does not have a header, or is malformed.
     """
     groups: dict[tuple[object, ...], list[File]] = {}
     headers: dict[tuple[object, ...], _Header] = {}
     for file in files:
         first = _header(file, delimiter, header)
+        if one_thread or first.has_breaks:
+            first = first._replace(has_breaks=True)
+            fault = _first_fault(file, delimiter)
+            if fault is not None:
+                raise Unreadable(_of_file(files, file, fault))
         key = (*first, file.compression, file.root, file.keys)
         groups.setdefault(key, []).append(file)
         headers[key] = first
-    parts = [_csv_part(group, headers[key], delimiter, header, one_thread) for key, group in groups.items()]
+    parts = [_csv_part(group, headers[key], delimiter, header) for key, group in groups.items()]
 
     def careful(error: Exception) -> Source | None:
         if one_thread or _NO_QUOTED_BREAKS not in str(error):
             return None
-        return csv_source(name, files, delimiter, header, one_thread=True)
+        with reading(name):
+            return csv_source(name, files, delimiter, header, one_thread=True)
 
     explained = partial(_csv_reason, files, delimiter)
     return source_of(name, parts, is_cheap=False, explained=explained, careful=careful)
@@ -126,6 +136,8 @@ def _header_of(text: str, delimiter: str, has_names: bool, is_whole: bool) -> _H
     last = lines[reader.line_num - 1]
     line_end = last[len(last.rstrip("\r\n")) :]
     has_breaks, rows = reader.line_num > 1, 1
+    if has_breaks and line_end == "\r\n":
+        raise Unreadable(f"line 1 has a line break in a cell, and ends with {line_end!a}: write its lines with {_LF!a}")
     try:
         for rows, _ in enumerate(reader, 2):
             has_breaks = has_breaks or reader.line_num > rows
@@ -135,7 +147,7 @@ def _header_of(text: str, delimiter: str, has_names: bool, is_whole: bool) -> _H
     return _Header(tuple(names), line_end, has_breaks)
 
 
-def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names: bool, one_thread: bool) -> Part:
+def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names: bool) -> Part:
     cells = [f"cell{number}" for number in range(len(header.names))]
     types: dict[str, str] = {}
     values: dict[str, str] = {}
@@ -157,10 +169,11 @@ def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names:
         "strict_mode": True,
         "null_padding": True,
         "nullstr": _NO_CELL,
-        "parallel": not (one_thread or header.has_breaks),
+        "parallel": not header.has_breaks,
         "compression": files[0].compression,
         "filename": FILE_COLUMN,
         "hive_partitioning": False,
+        **_new_line(header.line_end),
     }
     read = _reader("read_csv", files, options, columns)
     has_nul = " OR ".join(f"contains({cell}, chr(0))" for cell in cells)
@@ -170,6 +183,15 @@ def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names:
         f"WHEN {has_nul} THEN error('{_NUL} ' || {FILE_COLUMN}) ELSE true END"
     )
     return Part(types, values, f"{read} WHERE {checked}", refused)
+
+
+def _new_line(line_end: str) -> dict[str, str]:
+    r"""Return the option of DuckDB for the end of a line: it would take the first break, also of a cell.
+
+    With the option, it loses the rows of lines that end with ``\r\n``; without it, it finds this end at the first line.
+    """
+    names = {"\n": "\\n", "\r": "\\r"}
+    return {"new_line": names[line_end]} if line_end in names else {}
 
 
 def _reader(function: str, files: Sequence[File], options: dict[str, Any], columns: str) -> str:
@@ -270,7 +292,7 @@ def _lines(files: Sequence[File], null: str) -> str:
     options = {
         "auto_detect": False,
         "header": False,
-        "delim": "\x01",
+        "delim": _NO_DELIMITER,
         "quote": "",
         "escape": "",
         "strict_mode": True,
@@ -313,16 +335,16 @@ def _text_reason(files: Sequence[File], error: Exception) -> str | None:
     text = str(error)
     file = _named_file(files, text)
     line = _AT_LINE.search(text)
+    if line is not None and file is not None:
+        number = int(line[1])
+        if "Invalid unicode" in text:
+            return _of_file(files, file, f"{NOT_TEXT}: line {number:,}")
+        if "Expected Number of Columns" in text:
+            return _of_file(files, file, f"line {number:,} has the control characters U+0001 to U+0004")
+        if "aximum line size" in text:
+            return _of_file(files, file, f"line {number:,} is longer than {_JSON_LINE_LIMIT:,} bytes")
     for one in files if file is None else [file]:
-        reason = None
-        if line is not None and "Invalid unicode" in text:
-            reason = f"{NOT_TEXT}: line {int(line[1]):,}"
-        elif line is not None and "Expected Number of Columns" in text:
-            reason = f"line {int(line[1]):,} has the control character U+0001"
-        elif line is not None and "aximum line size" in text:
-            reason = f"line {int(line[1]):,} is longer than {_JSON_LINE_LIMIT:,} bytes"
-        else:
-            reason = _first_bad_line(one)
+        reason = _first_bad_line(one)
         if reason is not None:
             return _of_file(files, one, reason)
     return None
@@ -428,8 +450,8 @@ def _first_names(file: File) -> list[str]:
 
 def _json_reason(files: Sequence[File], error: Exception | None) -> str | None:
     text = str(error)
-    if _AT_LINE.search(text):
-        return _text_reason(files, error or Unreadable())
+    if error is not None and ("Invalid unicode" in text or "aximum line size" in text):
+        return _text_reason(files, error)
     for file in files:
         reason = _first_bad_object(file) or _first_bad_line(file)
         if reason is not None:
