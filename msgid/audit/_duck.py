@@ -86,6 +86,7 @@ class Duck:
         }.items():  # fmt: skip
             self._connection.execute(f"SET {setting}={literal(value)}")
         self._names = 0
+        self._functions: set[str] = set()
         self._finish = weakref.finalize(self, _closed, self._connection, self._folder, lock)
         self._progress = Progress(self._connection) if limits.progress else None
 
@@ -109,6 +110,7 @@ class Duck:
     def function(self, name: str, function: Callable[..., Any], takes: str | list[str], returns: str) -> None:
         """Make a function of Arrow arrays one of SQL; its arguments may be NULL."""
         takes = [takes] if isinstance(takes, str) else takes
+        self._functions.add(name)
         self._connection.create_function(
             name,
             function,
@@ -120,7 +122,7 @@ class Duck:
 
     def has_function(self, name: str) -> bool:
         """Return whether a function was made."""
-        return bool(self.rows("SELECT 1 FROM duckdb_functions() WHERE function_name = ? LIMIT 1", [name]))
+        return name in self._functions
 
     def run(self, text: str) -> None:
         """Run a statement without a result."""

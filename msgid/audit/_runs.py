@@ -1,4 +1,4 @@
-"""The generators of a table in NumPy: their runs, missing sequence numbers and clocks, from spans of IDs.
+"""Reduce: the generators of a table, their runs, missing sequence numbers and clocks, from spans of IDs.
 
 The rule, step by step:
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from msgid import layout
 from msgid._moments import UNIX_EPOCH
-from msgid.audit._spans import Gaps, divided, gaps_between, per_scope, spans_of, spans_of_words, starts_of
+from msgid.audit._spans import Gaps, divided, gaps_between, per_scope, spans_of_words, starts_of
 from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, part_of
 from msgid.ids.node import shared_by
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from msgid.audit._ids import Ids
     from msgid.audit._options import Rules
     from msgid.audit._spans import Spans
 
@@ -113,16 +112,6 @@ class Steps(NamedTuple):
 
 Step = tuple[int, int, int, int, int]
 """A run, and neighbors in it with numbers between them, or whose time goes back: low number and second, and high."""
-
-
-def generator_facts(ids: Ids, rules: Rules) -> Facts:
-    """Return the facts of the generators of a table's IDs."""
-    rows = np.flatnonzero(ids.counted)
-    if not len(rows):
-        return NOTHING
-    pairs, generator = generators_of(ids.v1.node[rows], ids.v1.pid[rows])
-    spans = spans_of(generator, ids.unix[rows], ids.v1.sequence[rows].astype(np.int64))
-    return facts_of_spans(pairs, spans, rules)
 
 
 def facts_of_words(
@@ -209,7 +198,7 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
                 begin, until = (UNIX_EPOCH + timedelta(seconds=second) for second in (run.begin, run.until))
                 pid, ends = int(pairs[1, run.generator]), (run.low, run.high)
                 rows.append(GeneratorRow(node, pid, place, run.ids, begin, until, *ends, run.missing))
-    lengths = {"gaps": int(gaps.number.sum())}
+    lengths = {"gaps": gaps.number}
     return part_of(counted, lengths, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
 
 

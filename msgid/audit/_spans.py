@@ -1,8 +1,4 @@
-"""Spans: numbers of one scope that follow one another, such as those of a generator in a second, or offsets of a log.
-
-Spans of parts of a table merge in any order. NumPy makes them of numbers here. Spark makes words of 32 numbers in the
-JVM, and spans of them.
-"""
+"""Reduce: spans of sequence numbers, which a generator gave in one second without a gap, from words of 32 numbers."""
 
 from __future__ import annotations
 
@@ -32,38 +28,6 @@ def starts_of(*keys: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def numbered(*keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each row, equal if and only if all keys are; in the order of the keys."""
-    order = np.lexsort(keys[::-1])
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(starts_of(*(key[order] for key in keys))) - 1
-    return numbers
-
-
-class Groups(NamedTuple):
-    """The order of rows by some keys, and the groups of equal keys.
-
-    Of each group, there is the place of the first row in this order, the number of rows, that of rows that repeat a
-    content, and that of further contents.
-    """
-
-    order: NDArray[np.int64]
-    first: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    duplicates: NDArray[np.int64]
-    conflicts: NDArray[np.int64]
-
-
-def grouped(content: NDArray[np.int64], *keys: NDArray[Any]) -> Groups:
-    """Return the groups of rows with equal keys."""
-    order = np.lexsort((content, *reversed(keys)))
-    keys = tuple(key[order] for key in keys)
-    first = np.flatnonzero(starts_of(*keys))
-    contents = np.add.reduceat(starts_of(*keys, content[order]).astype(np.int64), first)
-    rows = np.diff(np.append(first, len(order)))
-    return Groups(order, first, rows, rows - contents, contents - 1)
-
-
 class Spans(NamedTuple):
     """Spans as columns: the place of the scope, Unix seconds or 0, the lowest and the highest number."""
 
@@ -82,13 +46,6 @@ class Spans(NamedTuple):
         return Spans(*(column[rows] for column in self))
 
 
-def spans_of(scope: NDArray[np.int64], seconds: NDArray[np.int64], number: NDArray[np.int64]) -> Spans:
-    """Return the spans of numbers; a number may be there several times."""
-    order = np.lexsort((number, seconds, scope))
-    order = order[starts_of(scope[order], seconds[order], number[order])]
-    return _joined(Spans(scope[order], seconds[order], number[order], number[order]))
-
-
 def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any]) -> Spans:
     """Return the spans of words: of each word, the mask has the bits of its 32 numbers."""
 
@@ -98,12 +55,7 @@ def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any
     low, high = places(mask & ~(mask << 1)), places(mask & ~(mask >> 1))
     row, bit = low >> WORD_SHIFT, (1 << WORD_SHIFT) - 1
     start = word[row] << WORD_SHIFT
-    return merged_spans(Spans(scope[row], seconds[row], start + (low & bit), start + (high & bit)))
-
-
-def merged_spans(*parts: Spans) -> Spans:
-    """Return the spans of several parts, which do not have a number in common."""
-    spans = Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    spans = Spans(scope[row], seconds[row], start + (low & bit), start + (high & bit))
     return _joined(spans.take(np.lexsort((spans.low, spans.seconds, spans.scope))))
 
 
@@ -146,46 +98,31 @@ def per_scope(
         yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
 
 
-HOLES: Final = -1
-"""The first and the last number of a row of `Gaps` that counts holes."""
-
-
 class Gaps(NamedTuple):
-    """Missing ranges of scopes as columns: the largest and the largest of each scope, then the holes of each scope.
+    """Missing ranges of scopes as columns: the largest ones, and the largest one of each scope; largest first.
 
-    ``number`` is how many ranges a row stands for: one, and in the first row those that are left out, too. Of a row of
-    holes, which are missing numbers without a finding, it is their number.
+    ``number`` is the number of all ranges.
     """
 
     scope: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    number: NDArray[np.int64]
-
-    @property
-    def ranges(self) -> Gaps:
-        """The rows of ranges, largest first."""
-        return Gaps(*(column[self.first != HOLES] for column in self))
-
-    @property
-    def holes(self) -> Gaps:
-        """The rows of holes."""
-        return Gaps(*(column[self.first == HOLES] for column in self))
+    number: int
 
     def counted(self, check: str, names: list[str], missing: NDArray[np.int64]) -> list[Counted]:
         """Return the missing numbers of each scope with a range, by its place in ``missing``, and its largest range."""
-        scopes, places = np.unique(self.ranges.scope, return_index=True)
+        scopes, places = np.unique(self.scope, return_index=True)
         columns = (scopes, missing[scopes], self.first[places], self.last[places])
         return [Counted(check, names[scope], *rest) for scope, *rest in np.transpose(columns).tolist()]
 
     def listed(self, kind: str, names: list[str]) -> list[Gap]:
         """Return the ranges, largest first."""
-        rows = np.transpose(self.ranges).tolist()
-        return [Gap(kind, names[scope], first, last, last - first + 1) for scope, first, last, _ in rows]
+        rows = zip(*(column.tolist() for column in self[:3]), strict=True)
+        return [Gap(kind, names[scope], first, last, last - first + 1) for scope, first, last in rows]
 
 
 def gaps_between(
-    scope: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64], most: int, shortest: int = 1
+    scope: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64], most: int
 ) -> Gaps:
     """Return the gaps between pairs of numbers of a scope, between which all numbers are missing.
 
@@ -193,23 +130,10 @@ def gaps_between(
         scope: The scope of each pair.
         before: The lower number.
         after: The higher number.
-        most: Number of ranges to list.
-        shortest: Numbers of the shortest range; shorter ones are holes.
+        most: Number of ranges to return.
     """
-    missing = after - before - 1
-    is_range, is_hole = missing >= shortest, (missing > 0) & (missing < shortest)
-    found, holes = (np.array([scope, before + 1, after - 1, missing])[:, chosen] for chosen in (is_range, is_hole))
-    found[3], holes[1:3] = 1, HOLES
-    return merged_gaps([Gaps(*found), Gaps(*holes)], most)
-
-
-def merged_gaps(parts: Iterable[Gaps], most: int) -> Gaps:
-    """Return the gaps of several parts: at most some ranges, and the largest of each scope."""
-    columns = np.concatenate([np.array(part) for part in parts], axis=1)
-    scope, first, last, _ = columns
-    rows = columns[:, np.lexsort((first, scope, first - last, first == HOLES))]
-    is_hole = rows[1] == HOLES
-    kept = is_hole | (np.arange(len(is_hole)) < most)
-    kept[np.unique(rows[0], return_index=True)[1]] = True
-    rows[3, :1] += rows[3, ~kept].sum()
-    return Gaps(*rows[:, kept])
+    scope, first, last = np.array([scope, before + 1, after - 1])[:, after - before > 1]
+    order = np.lexsort((first, scope, first - last))
+    kept = np.arange(len(order)) < most
+    kept[np.unique(scope[order], return_index=True)[1]] = True
+    return Gaps(*(column[order[kept]] for column in (scope, first, last)), number=len(order))

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from msgid._known_tables import is_hidden
-from msgid.audit._files import Unreadable
-from msgid.audit._files import format_of as format_of_ending
+from msgid.audit._parts import Unreadable
+from msgid.audit._paths import format_of as format_of_ending
 from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, resolve
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings

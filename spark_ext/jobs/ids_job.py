@@ -16,7 +16,7 @@ from msgid import layout
 from msgid._known_tables import CANONICAL, KIND, QUARANTINE
 from msgid._known_tables import IDS as JOB_IDS
 from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
-from msgid.audit._columns import check_joined
+from msgid.audit._inputs import check_joined
 from spark_ext.columns._expressions import (
     CORRUPT,
     CORRUPT_REASON,

@@ -49,13 +49,13 @@ def test_damaged_file_is_a_report_or_one_error(tmp_path, seeds):
         ("a.jsonl", b'{"id":"x","n":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "line 1 is not JSON"),
         ("a.jsonl", b'{"id":"x"}\n{"id":\n"y"}', "line 2 is not JSON"),
         ("a.jsonl", b'{"id":"x"}\n[1]\n', "line 2 is not a JSON object"),
-        ("a.csv", b'id,n\nx,1\n"y,2\nz,3\n', "the row that begins at line 3 is not CSV: unexpected end of data"),
+        ("a.csv", b'id,n\nx,1\n"y,2\nz,3\n', "the row that begins at line 3 is not CSV: a quotation mark is not closed"),
         ("a.csv", b"id,n\nx,1\n\ny\n", "the row that begins at line 4 must have 2 cells, got 1"),
         ("a.csv", b"id,n\nx,\xff\n", "it is not text in UTF-8"),
         ("a.txt", "\ufeff".join(["", *IDS]).encode("utf-16"), "it is not text in UTF-8"),
         ("a.csv", b"id\n" + IDS[0].encode() + b"\0", "it is not text in UTF-8"),
         ("a.csv.gz", b"", "it is empty, and so cut off"),
-        ("a.csv", b"id,id\n1,2\n", "--id must be one column of the table, got 'id' several times"),
+        ("a.csv", b"id,id\n1,2\n", "it has several columns 'id'"),
         ("a.arrow", b"ARROW1\0\0", "File is too small"),
         ("a.csv", b"", "it is empty: it must have a header"),
     ],
@@ -74,6 +74,7 @@ def test_times_outside_the_years_are_not_read(tmp_path, unit):
     per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9, "date64": 10**3, "integers": 10**3}.get(unit, 1)
     day = 1 if unit == "date32" else 86_400 * per_second
     largest = 2**31 - 1 if unit == "date32" else 2**63 - 1
+    largest -= unit == "ns"  # the last value is an infinity of DuckDB
     largest -= largest % day if unit.startswith("date") else 0
     last = min(2_932_896 * day, largest // day * day)
     kinds = {"date32": pa.date32(), "date64": pa.date64(), "integers": pa.int64()}
@@ -109,7 +110,7 @@ def test_uuids_and_other_types_of_arrow_are_read_or_refused():
         assert {finding.check: finding.example for finding in report.findings} == {"duplicate_ids": str(made[1])}
     assert audit.audit_table(pa.table({"id": pa.chunked_array([], pa.uuid())})).findings == []
     for column in (pa.array([[IDS[0]]]), pa.array([{"a": IDS[0]}])):
-        with pytest.raises(ValueError, match="id must be a column of text or binary, got "):
+        with pytest.raises(ValueError, match="must be a column of text, binary or UUIDs, got "):
             audit.audit_table(pa.table({"id": column}))
 
 
@@ -140,41 +141,20 @@ def test_times_and_offsets_as_text_of_a_file_are_those_of_typed_columns(tmp_path
         assert audit.audit_file(path, offset="offset", timestamp="sent").to_json() == expected.to_json()
 
 
-def test_cells_of_csv_may_have_line_breaks_at_any_place(tmp_path, monkeypatch):
-    """No row is invented or lost, in whichever step of rows a break stands."""
-    monkeypatch.setattr(audit._files, "_STEP", 7)
+def test_cells_of_csv_may_have_line_breaks_at_any_place(tmp_path):
+    """No row is invented or lost."""
     path = tmp_path / "a.csv"
     path.write_text("offset,content\n" + "".join(f'{n},"a\n{n},b\n"\n' for n in range(100)))
     report = audit.audit_file(path)
     assert (report.rows, report.findings) == (100, [])
 
 
-def test_values_of_json_keep_their_kind(tmp_path):
-    """Text that looks like a time is text, a column of several kinds is text, and no integer is rounded."""
-    exact = 2**53 + 1
-    rows = [
-        {"id": "2026-01-01", "n": exact, "m": 1, "o": {"b": [exact, 0.5]}},
-        {"id": "2026-01-02", "n": 0.5, "m": 2},
-    ]
+def test_text_of_json_that_looks_like_a_time_is_text(tmp_path):
+    """Values of JSON and of CSV are one ID."""
+    rows = [{"id": "2026-01-01", "n": 2**53 + 1}, {"id": "2026-01-02", "n": 0.5}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    table = audit._files.read_file(tmp_path / "a.jsonl")
-    assert table.to_pydict() == {
-        "id": ["2026-01-01", "2026-01-02"],
-        "n": [str(exact), "0.5"],
-        "m": [1, 2],
-        "o": [f'{{"b": [{exact}, 0.5]}}', None],
-    }
     (tmp_path / "a.csv").write_text("id\n2026-01-01\n2026-01-02\n")
     assert audit.compare(tmp_path / "a.jsonl", tmp_path / "a.csv").findings == []
-
-
-def test_json_lines_of_several_kinds_take_steps_in_proportion_to_the_lines(tmp_path, monkeypatch):
-    """Each column is made once, whatever the number of lines."""
-    made, column = [], audit._files._json_column
-    monkeypatch.setattr(audit._files, "_json_column", lambda values: made.append(len(values)) or column(values))
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": "{n}", "n": {n if n % 2 else "true"}}}\n' for n in range(1000)))
-    assert audit.audit_file(tmp_path / "a.jsonl").rows == 1_000
-    assert made == [1_000, 1_000]
 
 
 def test_folder_is_read_whole_or_refused(tmp_path):

@@ -20,13 +20,9 @@ ALIVE = 8
 BLOCK = 1 << spans.BLOCK_SHIFT
 
 
-def columns_of(ids):
-    return np.array(sorted(ids), np.int64).reshape(-1, 3).T
-
-
 def shown_by(ids, most=1_000_000):
     """Return the runs, gaps and steps of IDs: tuples of a generator, a second and a sequence number."""
-    return runs.shown_by(spans.spans_of(*columns_of(ids)), JUMP, most)
+    return runs.shown_by(spans.spans_of_words(*words_of(ids)), JUMP, most)
 
 
 def listed(part):
@@ -34,7 +30,7 @@ def listed(part):
 
 
 def ranges(gaps):
-    return listed((gaps.scope, gaps.first, gaps.last))
+    return listed(gaps[:3])
 
 
 def model(ids):
@@ -184,7 +180,7 @@ def check_shown(ids):
     shown = shown_by(ids)
     runs_shown = [(*run[:6], *run[8:]) for run in listed(shown.runs)]
     assert (runs_shown, ranges(shown.gaps), listed(shown.steps), listed(shown.jumps)) == model(ids)
-    assert shown.gaps.number.sum() == len(shown.gaps.first)
+    assert shown.gaps.number == len(shown.gaps.first)
 
 
 NUMBERS = st.sampled_from([0, 0, BLOCK - 6, BLOCK + PART_STEP - 4, 2 * BLOCK - 3, RUN_STEP + 5, 2**32 - 12])
@@ -252,7 +248,7 @@ def test_spans_list_the_largest_gaps_and_the_largest_of_each_generator(ids, most
     ordered = sorted(ranges(every.gaps), key=lambda gap: (gap[1] - gap[2], gap))
     of_generators = {gap[0]: gap for gap in reversed(ordered)}
     assert set(ranges(few.gaps)) == set(ordered[:most]) | set(of_generators.values())
-    assert few.gaps.number.sum() == len(ordered)
+    assert few.gaps.number == len(ordered)
 
 
 def words_of(ids):
@@ -265,17 +261,13 @@ def words_of(ids):
 
 
 @given(IDS, st.randoms(use_true_random=False))
-def test_spans_of_parts_merge_in_any_order_to_the_spans_of_the_whole(ids, chance):
-    """Parts are numbers or words of 32 numbers, however the words are divided; a number may be there several times."""
-    rows = sorted(ids)
-    whole = spans.spans_of(*columns_of(rows))
-    again = np.concatenate([columns_of(rows), columns_of(chance.sample(rows, chance.randint(0, len(rows))))], axis=1)
-    assert listed(spans.spans_of(*again)) == listed(whole)
-    words = words_of(rows)
-    of_part = np.array([chance.randrange(3) for _ in words[0]], np.int64)
-    parts = [spans.spans_of_words(*words[:, of_part == part]) for part in chance.sample(range(3), 3)]
-    assert listed(spans.merged_spans(*parts)) == listed(whole)
-    assert sorted(id for span in listed(whole) for id in numbers_of(span)) == rows
+def test_spans_have_the_numbers_of_their_words_in_any_order(ids, chance):
+    """No number is in two spans, and no span could go on."""
+    words = words_of(ids)
+    made = listed(spans.spans_of_words(*words[:, chance.sample(range(len(words[0])), len(words[0]))]))
+    assert made == listed(spans.spans_of_words(*words))
+    assert sorted(id for span in made for id in numbers_of(span)) == sorted(ids)
+    assert not {(scope, second, high + 1) for scope, second, _, high in made} & set(ids)
 
 
 def numbers_of(span):
