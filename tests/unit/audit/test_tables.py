@@ -343,7 +343,6 @@ def test_command_exits_with_3_and_names_the_largest_findings(tmp_path):
     unwritten = run("--report", str(tmp_path / "no" / "audit.html"))
     assert unwritten.exit_code == 2
     assert "--report must name a file in a folder that exists" in unwritten.stderr
-    assert "Error: cannot write the report: " in unwritten.stderr
     missing = run("--id", "no")
     assert (missing.exit_code, "Error: --id must be a column of the table, got 'no'" in missing.stderr) == (1, True)
 
