@@ -11,7 +11,7 @@ severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 
 `audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
-were sent and did not land, and `digest` lets it read only the blocks that differ. All need PyArrow and NumPy.
+were sent and did not land, and `digest` lets it read only the blocks that differ. All need the extra ``arrow``.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
@@ -48,7 +48,7 @@ __all__ = [
     "merge_digests",
 ]
 
-# These modules need NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
+# These modules need DuckDB, NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
     "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
     "digest": "_digest", "merge_digests": "_digest",
@@ -58,5 +58,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    check_installed(f"{__name__}.{name}", "arrow", "numpy", "pyarrow")
+    check_installed(f"{__name__}.{name}", "arrow", "duckdb", "numpy", "pyarrow")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
