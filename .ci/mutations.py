@@ -209,12 +209,10 @@ MUTATIONS = [
          "width = max(slow + fast - 1, 1) + (fast - slow) * (seconds - 1)", "width = max(slow + fast - 1, 1)"),
         ("an open quotation mark takes the rows after it", "msgid/audit/_files.py",
          "delimiter=delimiter, strict=True)", "delimiter=delimiter)"),
-        ("the first row of a lost message gives its time", "msgid/audit/_compare.py",
-         '("time", "min"), ([], "count_all")])\n    messages = firsts.select([*names, "id_first", "time_min"',
-         '("time", "first"), ([], "count_all")])\n    messages = firsts.select([*names, "id_first", "time_first"'),
-        ("a content of one side alone is not a change", "msgid/audit/_compare.py",
-         'pc.or_(pc.equal(contents["sent"], 0)', 'pc.and_(pc.equal(contents["sent"], 0)'),
-        ("NULL does not keep its place in a hash", "msgid/audit/_digest_tables.py", 'pa.scalar(b"-", binary)', 'pa.scalar(b"", binary)'),
+        ("the last row of a lost message gives its time", "msgid/audit/compare.sql", "AS id, min(time)", "AS id, max(time)"),
+        ("a content of one side alone is not a change", "msgid/audit/compare.sql", "of_sent = 0 OR of_table", "of_sent = 0 AND of_table"),
+        ("changed messages of a block are not read", "msgid/audit/compare.sql", " OR sum(lower) <> 0 OR sum(upper) <> 0", ""),
+        ("NULL does not keep its place in a hash", "msgid/audit/_sides.py", "|| {value}, '-')", "|| {value}, '')"),
         tests=("tests/unit/audit",),
     ),
     *of(
@@ -228,8 +226,7 @@ MUTATIONS = [
     ),
     *of(
         "audit",
-        ("a content of one side alone is not a change", "spark_ext/auditing/comparison.py",
-         "F.max(of_one_side)", "F.min(of_one_side)"),
+        ("the order of the contents is that of their columns' names", "spark_ext/auditing/_roles.py", 'f"{place:04}"', "name"),
         tests=("tests/spark/auditing/test_comparisons.py",),
     ),
     *of(

@@ -39,11 +39,11 @@ LOST, CHANGED, DUPLICATE, EXTRA = range(len(FAULTS))
 """The places of the faults in `FAULTS`."""
 _STATEMENTS: Final = statements("compare.sql")
 _WORDS: Final = {"lost": LOST, "changed": CHANGED, "duplicate": DUPLICATE, "extra": EXTRA}
-BY_POSITION: Final = {"key": "off", "shown_key": "off", "key_id": "CAST(NULL AS VARCHAR)", "block": "off {div} 64"}
+BY_POSITION: Final = {"key": "off", "shown_key": "off", "key_id": "CAST(NULL AS STRING)", "block": "off {div} 64"}
 """The words of messages that are matched by their positions: a block has 64 offsets."""
-BY_ID: Final = {"key": "key_id", "shown_key": "id", "key_id": "id", "compared_id": "CAST(NULL AS VARCHAR)"}
+BY_ID: Final = {"key": "key_id", "shown_key": "id", "key_id": "id", "compared_id": "CAST(NULL AS STRING)"}
 """The words of messages that are matched by their IDs; the engine has the word of their blocks."""
-_NUMBER_OF_BLOCKS: Final = 1 << 16
+NUMBER_OF_BLOCKS: Final = 1 << 16
 """The number of blocks of IDs: a power of 2. More blocks make the first pass slower, and the second one faster."""
 
 
@@ -265,7 +265,7 @@ def report_of_sides(
     comparison = Comparison(
         duck, by_position, with_ids,
         hash=f"CAST(hash(hash({hashed})) >> 1 AS BIGINT)",
-        block=f"CASE WHEN id IS NOT NULL THEN CAST(hash(id) % {_NUMBER_OF_BLOCKS} AS BIGINT) END",
+        block=f"CASE WHEN id IS NOT NULL THEN CAST(hash(id) % {NUMBER_OF_BLOCKS} AS BIGINT) END",
     )  # fmt: skip
     for which, one, side, content in zip(("sent", "table"), both, sides, content_of_sides(duck, sides), strict=True):
         with _reading(one):
@@ -332,7 +332,7 @@ class Comparison(Reduction):
     """
 
     def __init__(self, engine: Engine, by_position: bool, with_ids: bool, **words: Any) -> None:
-        compared = {"compared_id": "id" if with_ids else "CAST(NULL AS VARCHAR)"}
+        compared = {"compared_id": "id" if with_ids else "CAST(NULL AS STRING)"}
         own = {**words, **compared, **(BY_POSITION if by_position else BY_ID)}
         own["block"] = own["block"].format_map(engine.words)
         super().__init__(engine, **{**_WORDS, **own})
@@ -396,9 +396,7 @@ def report_of_groups(
         not_checked: The checks that were not made, with the reasons.
         by_position: Whether messages are matched by their positions, or by their IDs.
     """
-    checks = list(FAULTS.values())
-    if not by_position:
-        checks[DUPLICATE] = "duplicate_ids"
+    checks = checks_of(by_position)
     counts = [Counted(checks[one.fault], one.scope, one.number, one.offset, one.offset, one.id) for one in groups]
     sent, lost = sides[0], [one for one in groups if one.fault == LOST]
     times = [time for time in (sent.first_lacking, *(one.time for one in lost)) if time is not None]
@@ -419,6 +417,30 @@ def report_of_groups(
     return report
 
 
+def fault_of(check: str, by_position: bool) -> int:
+    """Return the place of the fault that a check counts.
+
+    Args:
+        check: The name of the check.
+        by_position: Whether messages are matched by their positions, or by their IDs.
+
+    Raises:
+        ValueError: if a comparison does not have rows of the check.
+    """
+    checks = checks_of(by_position)
+    if check not in checks:
+        raise ValueError(f"a comparison has the rows of {', '.join(checks)}, got {quote(check)}")
+    return checks.index(check)
+
+
+def checks_of(by_position: bool) -> list[str]:
+    """Return the check of each fault."""
+    checks = list(FAULTS.values())
+    if not by_position:
+        checks[DUPLICATE] = "duplicate_ids"
+    return checks
+
+
 class _Lists:
     """The rows of each check of a comparison. It keeps the connection, and so the relations, as long as it lives."""
 
@@ -435,19 +457,12 @@ class _Lists:
         write(self._duck, self._query(check), path)
 
     def _query(self, check: str) -> str:
-        """Return the query of the rows of a check, in the order of their logs and offsets, or of their IDs.
-
-        Raises:
-            ValueError: if a comparison does not have such rows.
-        """
-        duplicate = FAULTS["duplicate"] if self._by_position else "duplicate_ids"
-        faults = {FAULTS["lost"]: LOST, FAULTS["changed"]: CHANGED, duplicate: DUPLICATE, FAULTS["extra"]: EXTRA}
-        if check not in faults:
-            raise ValueError(f"a comparison has the rows of {', '.join(faults)}, got {quote(check)}")
-        if faults[check] == CHANGED:
+        """Return the query of the rows of a check, in the order of their logs and offsets, or of their IDs."""
+        fault = fault_of(check, self._by_position)
+        if fault == CHANGED:
             return self._changed()
-        side = self._sent if faults[check] == LOST else self._table
-        return f"SELECT whole.* FROM ({self._rows(side, faults[check])}) ORDER BY log, {self._key}"
+        rows = self._rows(self._sent if fault == LOST else self._table, fault)
+        return f"SELECT whole.* FROM ({rows}) ORDER BY log, {self._key}"
 
     @property
     def _key(self) -> str:

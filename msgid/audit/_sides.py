@@ -131,8 +131,8 @@ def opened(
         arguments = _named_in_list(which, names) if listed is not None else named(names)
         return Opened(*audited(duck, source, arguments), listed is not None, listed == 0)
     except ValueError as error:
-        hint = _hint(names, str(error)) if which == "sent" and listed is None else ""
-        raise ValueError(f"cannot compare {which}: {error}{hint}") from None
+        words = with_hint(names, str(error)) if which == "sent" and listed is None else error
+        raise ValueError(f"cannot compare {which}: {words}") from None
 
 
 def _named_in_list(which: str, names: list[str]) -> dict[str, Any]:
@@ -142,11 +142,12 @@ def _named_in_list(which: str, names: list[str]) -> dict[str, Any]:
     return arguments
 
 
-def _hint(names: list[str], error: str) -> str:
-    """Return the end of an error about the columns of sent: how its columns are named."""
+def with_hint(names: Sequence[str], error: str) -> str:
+    """Return an error about the columns of sent with the options that name them."""
     argument = next((name for name in COLUMNS if error.startswith(f"`{name}`")), "id")
     name = next((name for name in names if argument in name.lower()), names[0] if names else "order_id")
-    return f"; name the columns of sent: sent_columns={{'{argument}': {name!r}}}, or --sent-column {argument}={name}"
+    in_python = f"sent_columns={{'{argument}': {name!r}}}"
+    return f"{error}; name the columns of sent: {in_python}, or --sent-column {argument}={name}"
 
 
 def check_sent_columns(sent_columns: Mapping[str, Any] | None) -> None:

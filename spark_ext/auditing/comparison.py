@@ -7,24 +7,46 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from msgid._validate import integer
-from msgid.audit import _compare
-from msgid.audit._compare import CHANGED, DUPLICATE, EXTRA, LOST, Group, SideCounts
-from msgid.audit._digest_tables import COLUMNS, HALF, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
-from msgid.audit._files import Side, names_in_sent
-from msgid.audit._options import columns_in
+from msgid.audit._compare import (
+    CHANGED,
+    LOST,
+    NUMBER_OF_BLOCKS,
+    Comparison,
+    fault_of,
+    is_by_position,
+    not_compared,
+    report_of_blocks,
+    with_one_prefix,
+)  # fmt: skip
+from msgid.audit._digest import COLUMNS, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
+from msgid.audit._options import columns_in, rules_in
+from msgid.audit._reduce import statements
+from msgid.audit._sides import check_contents, check_sent_columns, names_in_sent, with_hint
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
 from spark_ext._arguments import check_dataframe
-from spark_ext.auditing import _values
-from spark_ext.auditing._values import Sizes, kind_of, rows_by_role
+from spark_ext.auditing._engine import SparkEngine
+from spark_ext.auditing._roles import (
+    check_moments,
+    content_of,
+    id_text,
+    kind_of,
+    micros_of,
+    offset_column,
+    placed_columns,
+    seconds_of,
+    source_column,
+)  # fmt: skip
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._expressions import null_text, quoted_name
 from spark_ext.columns._identity import identity
+from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +56,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import ColumnNames
+    from msgid.audit._options import ColumnNames, Rules
     from msgid.audit.report import Report
 
 
@@ -42,6 +64,16 @@ _LOG: Final = "_msgid_log"
 _BLOCK: Final = "_msgid_block"
 _MOST_LOGS: Final = 1_000
 """The most logs that are a condition of a query."""
+_HALVES: Final = {"lower_half": "hash & 4294967295", "upper_half": "shiftrightunsigned(hash, 32)"}
+"""The halves of a hash. Sums of halves do not exceed 64 bits, which Spark would refuse."""
+
+
+class Side(NamedTuple):
+    """The rows of a side and their columns."""
+
+    table: DataFrame
+    columns: Columns
+    is_listed: bool = False
 
 
 def compare(
@@ -51,13 +83,14 @@ def compare(
     sent_columns: Mapping[str, Any] | None = None,
     digests: tuple[DataFrame, DataFrame] | None = None,
     max_messages: int = MAX_MESSAGES,
+    timezone: str | None = None,
     **columns: Unpack[ColumnNames],
 ) -> AuditReport:
     """Return the report of the messages that were sent and did not land in a table, by their positions or IDs.
 
     If both sides have positions, messages are matched by them, and an ID that differs is a changed message. Otherwise
-    they are matched by the value of their IDs, whatever the spelling. Sides of at most 50,000 rows are compared on the
-    driver. Larger ones are grouped by message in the JVM, and the driver collects the messages that differ.
+    they are matched by the value of their IDs, whatever the spelling. Each side is reduced to blocks of messages. The
+    messages of the blocks that differ are grouped, all in the JVM, and the driver collects those that the report lists.
 
     Parameters
     ----------
@@ -72,6 +105,8 @@ def compare(
         them, 64 bytes per block, and Spark reads only the rows of the blocks that differ.
     max_messages : int
         Number of messages that the report lists in ``differences``; the findings count all.
+    timezone : str, optional
+        Offset from UTC of times as text that do not name theirs, as `msgid.audit.AuditOptions` explains.
     **columns
         The columns of the table, as `msgid.audit.ColumnNames` explains. ``timestamp`` gives the time up to which the
         table is complete; its default is the time of the IDs. ``content`` is compared if both sides have it.
@@ -80,7 +115,8 @@ def compare(
     -------
     AuditReport
         The report. ``lost_messages``, ``changed_messages`` and repeated messages are errors; ``extra_messages`` have
-        the severity ``info``, because ``sent`` may be a part of the sent messages.
+        the severity ``info``, because ``sent`` may be a part of the sent messages. ``report.rows_of`` returns the rows
+        of a check as a DataFrame.
 
     Raises
     ------
@@ -105,13 +141,15 @@ def compare(
     +-----+--------------------+------+----+
     """
     most = integer("max_messages", max_messages, 0, 10_000_000)
+    check_sent_columns(sent_columns)
+    rules = rules_in({"timezone": timezone})
     named = columns_in("compare", columns)
     for argument, df in (("sent", sent), ("table", table)):
         check_dataframe(df, argument)
     here = side_of("table", table, named)
     there = side_of("sent", sent, names_in_sent(sent.columns, named, sent_columns))
     if digests is None:
-        return AuditReport(table.sparkSession, report_of(*_compare.with_one_prefix(there, here), most, Sizes()))
+        return AuditReport(table.sparkSession, report_of(*with_one_prefix(there, here), rules, most))
     for df in digests:
         check_dataframe(df, "digests")
         if not set(COLUMNS) <= set(df.columns):
@@ -119,9 +157,9 @@ def compare(
     of_sent, of_table = (merge_digests([one.select(*COLUMNS).toArrow()]) for one in digests)
 
     def compared(blocks: pa.Table) -> Report:
-        return report_of(rows_in_blocks(there, blocks), rows_in_blocks(here, blocks), most, Sizes())
+        return report_of(rows_in_blocks(there, blocks), rows_in_blocks(here, blocks), rules, most)
 
-    return AuditReport(table.sparkSession, _compare.report_of_blocks(of_sent, of_table, compared))
+    return AuditReport(table.sparkSession, report_of_blocks(of_sent, of_table, compared))
 
 
 def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> Side:
@@ -131,83 +169,104 @@ def side_of(which: str, df: DataFrame, named: dict[str, Any]) -> Side:
     try:
         return Side(*audited(df, named))
     except ValueError as error:
-        raise ValueError(f"cannot compare {which}: {error}") from None
+        words = with_hint(df.columns, str(error)) if which == "sent" else error
+        raise ValueError(f"cannot compare {which}: {words}") from None
 
 
-def report_of(sent: Side, table: Side, most: int, sizes: Sizes) -> Report:
-    """Return the report of two sides that lists at most some messages; small sides are compared on the driver."""
-    by_position = _compare.is_by_position(sent.columns, table.columns)
+def report_of(sent: Side, table: Side, rules: Rules, most: int) -> Report:
+    """Return the report of two sides that lists at most some messages."""
+    by_position = is_by_position(sent.columns, table.columns)
     if not (sent.columns.content and table.columns.content):
         sent, table = (side._replace(columns=side.columns._replace(content=())) for side in (sent, table))
     sides = (sent, table)
-    _compare.check_contents(*([kind_of(side.table, name) for name in side.columns.content] for side in sides))
-    sent, table = (side._replace(table=rows_by_role(side.table, side.columns)) for side in sides)
-    small = [_values.collected(side.table, side.columns, sizes) for side in (sent, table)]
-    if small[0] is not None and small[1] is not None:
-        return _compare.report_of_sides(small[0], small[1], most)
-    with_ids = sent.columns.id is not None and table.columns.id is not None
-    rows = [_messages(side.table, by_position, with_ids) for side in (sent, table)]
-    counts = [_counts(side) for side in rows]
-    differing = _values.keep(_differing(rows[0], rows[1], ["scope", "offset"] if by_position else ["id"]))
-    groups = differing.groupBy("fault", "scope").agg(
-        F.sum("number"), F.count(F.lit(1)), F.sum("rows"), F.min("offset"),
-        F.min_by("id", "offset") if by_position else F.min("id"), F.min("time"), F.count_if(F.col("time").isNull()),
-    ).collect()  # fmt: skip
-    listed = differing.select("fault", "scope", "offset", "id").orderBy("fault", "scope", "offset", "id").limit(most)
-    not_checked = _compare.not_compared(sent.columns, table.columns, by_position)
-    held = [Group(*row) for row in groups]
-    return _compare.report_of_groups(held, listed.collect(), (counts[0], counts[1]), not_checked, by_position)
+    check_contents(*([(name, kind_of(side.table, name)) for name in side.columns.content] for side in sides))
+    with_ids = all(side.columns.id is not None for side in sides)
+    hashed = ("off, id, content" if with_ids else "off, content") if by_position else "id, content"
+    engine = SparkEngine(table.table.sparkSession, 0)
+    comparison = Comparison(
+        engine, by_position, with_ids,
+        hash=f"xxhash64({hashed})",
+        block=f"CASE WHEN id IS NOT NULL THEN pmod(xxhash64(id), {NUMBER_OF_BLOCKS}) END",
+    )  # fmt: skip
+    for which, side in zip(("sent", "table"), sides, strict=True):
+        rows = messages(side, rules, by_position=by_position)
+        if which == "table":
+            rows = rows.withColumn("time", F.lit(None).cast("bigint"))
+        comparison.keep_blocks(which, engine.add(which, rows))
+
+    def names_of(logs: list[Any]) -> dict[Any, str]:
+        return {log: log if by_position else TABLE for log in logs}
+
+    report = comparison.report(names_of, most, not_compared(sent.columns, table.columns, by_position))
+    if sent.columns.timestamp is not None:
+        blocks = comparison.relation("sent_blocks")
+        ((number, timed, last),) = engine.rows(f"SELECT sum(n), sum(timed), max(last_time) FROM {blocks}")
+        unread = bool(number) and not timed
+        check_moments(sent.table, "timestamp", sent.columns.timestamp, last, unread=unread)
+    report._rows = _Lists(sides, engine.frame(f"SELECT * FROM {comparison.relation('differing')}"), rules, by_position)
+    return report
 
 
-def _messages(rows: DataFrame, by_position: bool, with_ids: bool) -> DataFrame:
-    """Return the scope, the offset, the ID, the hash of the compared values, and the time in microseconds of rows."""
-    id, content, scope, offset = identity("id"), F.col("content"), F.lit(TABLE), F.lit(None).cast("bigint")
+def messages(side: Side, rules: Rules, *others: Column, by_position: bool) -> DataFrame:
+    """Return the log, the offset, the ID, the content and the time in microseconds of rows, and other columns."""
+    df, columns, _ = side
+    id, time = null_text(), micros_of(df, columns.timestamp, rules.timezone)
+    if columns.id is not None:
+        id = identity(id_text(df, columns.id))
+        if columns.timestamp is None:
+            time = seconds_of(id_text(df, columns.id)) * 1_000_000
+    log, off = F.when(id.isNotNull(), F.lit(1)), F.lit(None).cast("bigint")
     if by_position:
-        scope, offset = F.col("source"), F.col("offset")
-    valid = (scope if by_position else id).isNotNull()
-    compared = F.xxhash64(content, id) if by_position and with_ids else F.xxhash64(content)
-    values = {"scope": scope, "offset": offset, "id": id, "content": compared, "time": F.col("time"), "valid": valid}
-    return rows.select(*(value.alias(name) for name, value in values.items()))
+        log, off = placed_columns(df, columns)
+    values = {"log": log, "off": off, "id": id, "content": _content(df, columns), "time": time}
+    return df.select(*(value.alias(name) for name, value in values.items()), *others)
 
 
-def _counts(rows: DataFrame) -> SideCounts:
-    lacks, time = ~F.col("valid"), F.col("time")
-    (row,) = rows.agg(
-        F.count(F.lit(1)), F.max(time), F.count_if(lacks), F.min(F.when(lacks, time)),
-        F.count_if(lacks & time.isNull()),
-    ).collect()  # fmt: skip
-    return SideCounts(*row)
+def _content(df: DataFrame, columns: Columns) -> Column:
+    """Return the fingerprint of the content; NULL if it is not compared."""
+    for name in columns.content:  # an error has this name, and not that of a place
+        fingerprint_of([(F.col(quoted_name(name)), df.schema[name])])
+    return content_of(df, columns) if columns.content else F.lit(None).cast("binary")
 
 
-def _differing(sent: DataFrame, table: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the messages with a fault, which is a place in `FAULTS`, with the number of their repeated rows."""
-    both = sent.withColumn("landed", F.lit(False)).unionByName(table.withColumn("landed", F.lit(True))).where("valid")
-    landed = F.col("landed")
-    names = [*dict.fromkeys(["scope", "offset", *keys])]
-    # One shuffle serves both groups: the rows of a message are in one task.
-    contents = both.repartition(*keys).groupBy(*names, "content").agg(
-        F.count_if(~landed).alias("sent"), F.count_if(landed).alias("held"),
-        F.min(F.when(~landed, F.col("id"))).alias("id_sent"), F.min("id").alias("any_id"),
-        F.min(F.when(~landed, F.col("time"))).alias("time"),
-    )  # fmt: skip
-    of_one_side = (F.col("sent") == 0) | (F.col("held") == 0)
-    messages = contents.groupBy(*names).agg(
-        F.sum("sent").alias("sent"), F.sum("held").alias("held"), F.max(of_one_side).alias("is_changed"),
-        F.coalesce(F.min("id_sent"), F.min("any_id")).alias("first_id"), F.min("time").alias("time"),
-    )  # fmt: skip
-    sent_rows, held = F.col("sent"), F.col("held")
-    fault = F.when(held == 0, LOST).when(sent_rows == 0, EXTRA).when(F.col("is_changed"), CHANGED)
-    fault = fault.when(held > sent_rows, DUPLICATE)
-    number = F.when(fault == DUPLICATE, held - sent_rows).otherwise(F.lit(1).cast("bigint"))
-    first_id, rows = F.col("first_id").alias("id"), (sent_rows + held).alias("rows")
-    found = messages.select("scope", "offset", first_id, "time", fault.alias("fault"), number.alias("number"), rows)
-    return found.where("fault IS NOT NULL")
+class _Lists:
+    """The rows of each check of a comparison, as DataFrames."""
+
+    def __init__(self, sides: tuple[Side, Side], differing: DataFrame, rules: Rules, by_position: bool) -> None:
+        self._sent, self._table = sides
+        self._differing, self._rules, self._by_position = differing, rules, by_position
+
+    def __call__(self, check: str) -> DataFrame:
+        """Return the rows of a check, in the order of their logs and offsets, or of their IDs."""
+        fault = fault_of(check, self._by_position)
+        key = ["log", "off" if self._by_position else "id"]
+        if fault != CHANGED:
+            return self._rows(self._sent if fault == LOST else self._table, fault).orderBy(*key).select("whole.*")
+        first_first = Window.partitionBy(*key).orderBy("id", "content")
+        one, other = (
+            self._rows(side, CHANGED).select(
+                *key, F.row_number().over(first_first).alias("number"), F.col("whole").alias(name)
+            )
+            for name, side in (("sent", self._sent), ("table", self._table))
+        )
+        columns = [
+            F.col(f"{name}.{quoted_name(column)}").alias(f"{name}_{column}")
+            for name, side in (("sent", self._sent), ("table", self._table))
+            for column in side.table.columns
+        ]
+        return one.join(other, [*key, "number"], "full").orderBy(*key, "number").select(*columns)
+
+    def _rows(self, side: Side, fault: int) -> DataFrame:
+        """Return the rows of a side whose messages have a fault; ``whole`` has all columns of a row."""
+        rows = messages(side, self._rules, F.struct("*").alias("whole"), by_position=self._by_position)
+        key = ["log", "off" if self._by_position else "id"]
+        return rows.join(self._differing.where(F.col("fault") == fault).select(*key), key, "left_semi")
 
 
 # --- Digests ---
 
 
-def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
+def digest(df: DataFrame, *, timezone: str | None = None, **columns: Unpack[ColumnNames]) -> DataFrame:
     """Return the digest of messages: per log and block, their number and the sums of their hashes.
 
     A block is 65,536 offsets. One aggregation in the JVM makes it, of a table or of a micro-batch. It has the rows of
@@ -218,6 +277,8 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     ----------
     df : DataFrame
         Table, one row per message; no stream.
+    timezone : str, optional
+        Offset from UTC of times as text that do not name theirs.
     **columns
         The columns, as `msgid.audit.ColumnNames` explains. ``timestamp`` is by default the time of the IDs, and
         ``content`` must be text, binary or integers.
@@ -248,26 +309,22 @@ def digest(df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
     if df.isStreaming:
         raise ValueError("cannot make a digest of a stream: call `digest` in its foreachBatch")
     df, named = audited(df, columns_in("digest", columns))
-    hashed, block = F.col("hash"), _block_of(F.col("offset"))
-    rows = rows_by_role(df, named._replace(content=()), F.xxhash64(F.concat(*_hashed(df, named))).alias("hash"))
-    sums = rows.groupBy("source", block.alias("block")).agg(
-        F.count(F.lit(1)).alias("rows"), F.min("offset").alias("low"), F.max("offset").alias("high"),
-        F.timestamp_micros(F.min("time")).alias("first_time"), F.timestamp_micros(F.max("time")).alias("last_time"),
-        F.sum(hashed.bitwiseAND(HALF)).alias("lower"), F.sum(F.shiftrightunsigned(hashed, 32)).alias("upper"),
-        F.lit(form_of(named)).alias("form"),
-    )  # fmt: skip
-    return sums.select(*COLUMNS)
-
-
-def _block_of(offset: Column) -> Column:
-    return offset.bitwiseAND(-SIZE)
+    offset_of(named)
+    hashed = F.xxhash64(F.concat(*_hashed(df, named))).alias("hash")
+    rules = rules_in({"timezone": timezone})
+    rows = messages(Side(df, named._replace(content=())), rules, hashed, by_position=True)
+    engine = SparkEngine(df.sparkSession, 0)
+    text = statements("compare.sql")["digest"].format(**engine.words, **_HALVES, side=engine.add("side", rows))
+    blocks = engine.frame(text).withColumnsRenamed({"log": "source", "n": "rows"})
+    moments = {name: F.timestamp_micros(name) for name in ("first_time", "last_time")}
+    return blocks.withColumns({"form": F.lit(form_of(named)), **moments}).select(*COLUMNS)
 
 
 def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     """Return the bytes that the hash of a message has, as `msgid.audit` writes them."""
-    values = [_values.offset_column(df, offset_of(columns)).cast("string")]
+    values = [offset_column(df, offset_of(columns)).cast("string")]
     if columns.id is not None:
-        values.append(identity(F.col(quoted_name(columns.id))))
+        values.append(identity(id_text(df, columns.id)))
     for name in columns.content:
         check_content(name, kind_of(df, name), df.schema[name].dataType.simpleString())
         values.append(F.col(quoted_name(name)).cast("string"))
@@ -286,10 +343,10 @@ def rows_in_blocks(side: Side, blocks: pa.Table) -> Side:
     """
     df, columns = side.table, side.columns
     offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
-    log, place = _values.placed_columns(df, columns)
-    marked = df.withColumns({_LOG: log, _BLOCK: _block_of(place)})
+    log, place = placed_columns(df, columns)
+    marked = df.withColumns({_LOG: log, _BLOCK: place.bitwiseAND(-SIZE)})
     if len(logs) <= _MOST_LOGS:
-        marked = marked.where(_values.source_column(df, columns).isin(logs))
+        marked = marked.where(source_column(df, columns).isin(logs))
     if kind_of(df, offset) == "integer":
         ranges = (F.col(quoted_name(offset)).between(*ends) for ends in ranges_of(blocks["block"]))
         marked = marked.where(reduce(or_, ranges))

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from helpers.spark_sizes import SIZES, compared
 
 import msgid
 import msgid.audit
@@ -71,28 +70,46 @@ def drawn(chance, names, rows=1_500):
 def test_sides_with_few_common_messages_are_told(spark):
     """The rows of a message that one side has alone are summed in the JVM; the threshold is that of Python."""
     frames = [spark.createDataFrame([(id,) for id in side], "id string") for side in ("aa", "bb")]
-    report = compared(frames, SIZES["summaries"])
+    report = spark_ext.compare(*frames)
     assert "At least 9 of 10 compared messages" in str(report)
     assert report.to_json() == msgid.audit.compare(["a"] * 2, ["b"] * 2).to_json()
 
 
-@pytest.mark.parametrize("way", [pytest.param("driver", marks=pytest.mark.details), "summaries"])
-def test_random_sides_have_the_report_of_python(spark, way, tmp_path):
+@pytest.mark.parametrize("seed", [5, *(pytest.param(seed, marks=pytest.mark.volume) for seed in range(100, 110))])
+def test_random_sides_have_the_report_of_python(spark, tmp_path, seed):
     """By ID and by position: contents pair by their places, and many contents of one message are compared as a set."""
-    tables = [drawn(random.Random(seed), names) for seed, names in ((5, "abc"), (6, "zyx"))]
+    chance = random.Random(seed)
+    tables = [drawn(chance, names) for names in ("abc", "zyx")]
     frames = [read(spark, table, tmp_path / f"{n}.parquet") for n, table in enumerate(tables)]
     for places in ({}, PLACES):
         columns = {**places, "content": [*"zyx"], "sent_columns": {**places, "content": [*"abc"]}}
         columns |= {} if places else {"offset": "", "source": []}
-        local, report = msgid.audit.compare(*tables, **columns), compared(frames, SIZES[way], **columns)
+        local, report = msgid.audit.compare(*tables, **columns), spark_ext.compare(*frames, **columns)
         assert {"changed_messages", "lost_messages"} <= {finding.check for finding in local.findings}
         assert report.to_json() == local.to_json()
+
+
+def test_rows_of_a_check_are_dataframes(spark, tmp_path):
+    """They have the columns of their tables; rows of a changed message stand side by side."""
+    tables = sides(2)
+    frames = [read(spark, table, tmp_path / f"{n}.parquet") for n, table in enumerate(tables)]
+    for columns in ({**PLACES, "content": "body"}, {"content": "body", "offset": "", "source": []}):
+        local, report = msgid.audit.compare(*tables, **columns), spark_ext.compare(*frames, **columns)
+        repeated = "duplicate_messages" if columns["source"] else "duplicate_ids"
+        for check in ("lost_messages", "changed_messages", repeated, "extra_messages"):
+            expected, rows = local.rows_of(check).to_pylist(), report.rows_of(check).collect()
+            assert [row.asDict() for row in rows] == expected
+            assert check == repeated or expected
+        with pytest.raises(ValueError, match="late_messages"):
+            report.rows_of("late_messages")
 
 
 def test_contents_of_other_kinds_are_refused_as_in_python(spark):
     """Their values are never equal on Spark."""
     sides = [spark.createDataFrame([(1, value)], ["offset", "content"]) for value in (1, 1.0)]
-    with pytest.raises(ValueError, match="content must have one type on both sides, got integer and double"):
+    with pytest.raises(
+        ValueError, match="content must have one type on both sides, got 'content' of integer and of double"
+    ):
         spark_ext.compare(*sides)
 
 

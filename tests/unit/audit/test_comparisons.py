@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import msgid
 from msgid.kafka import Record
 
-pytest.importorskip("numpy")
+pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("pyarrow.parquet")
+pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
 
 V1 = "0156F7E71C361B21BC024CCDBE00000007"
@@ -81,6 +81,199 @@ def test_content_of_rows_of_kafka_is_compared():
     """Also if the column has not the name that Spark's source gives it."""
     sides = [{"topic": ["t"], "partition": [0], "offset": [5], "content": [text]} for text in "ab"]
     assert [one.check for one in audit.compare(*sides).findings] == ["changed_messages"]
+
+
+IDS = [V1[:-1] + digit for digit in "789A"]
+ROWS = {"id": IDS, "offset": [1, 2, 3, 4]}
+
+
+def written(folder, name):
+    """Return the path of a file, or of a folder, with the rows."""
+    table, path = pa.table(ROWS), folder / name
+    if name.endswith(".parquet"):
+        pq.write_table(table, path)
+    elif name.endswith(".csv"):
+        path.write_text("id,offset\n" + "".join(f"{id},{n}\n" for id, n in zip(*ROWS.values(), strict=True)))
+    elif name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        path.mkdir()
+        pq.write_table(table[:3], path / "0.parquet")
+        pq.write_table(table[3:], path / "1.parquet")
+    return path
+
+
+def polars():
+    return pytest.importorskip("polars").DataFrame(ROWS)
+
+
+def pandas():
+    return pytest.importorskip("pandas").DataFrame(ROWS)
+
+
+def relation():
+    import duckdb
+
+    values = ", ".join(f"('{id}', {n})" for id, n in zip(*ROWS.values(), strict=True))
+    return duckdb.sql(f'SELECT * FROM (VALUES {values}) t(id, "offset")')
+
+
+TABLES = {
+    "a Parquet file": lambda folder: written(folder, "a.parquet"),
+    "its name": lambda folder: str(written(folder, "a.parquet")),
+    "an open file": lambda folder: written(folder, "a.parquet").open("rb"),
+    "CSV": lambda folder: written(folder, "a.csv"),
+    "JSON lines": lambda folder: written(folder, "a.jsonl"),
+    "a folder": lambda folder: written(folder, "rows"),
+    "several paths": lambda folder: sorted(written(folder, "rows").iterdir()),
+    "a pattern": lambda folder: f"{written(folder, 'rows')}/*.parquet",
+    "an Arrow table": lambda _: pa.table(ROWS),
+    "a dict of columns": lambda _: ROWS,
+    "a list of dicts": lambda _: pa.table(ROWS).to_pylist(),
+    "dicts one by one": lambda _: iter(pa.table(ROWS).to_pylist()),
+    "a frame of Polars": lambda _: polars(),
+    "a frame of pandas": lambda _: pandas(),
+    "a relation of DuckDB": lambda _: relation(),
+    "a reader of batches": lambda _: pa.table(ROWS).to_reader(),
+}
+LISTS = {
+    "texts": lambda _: list(IDS),
+    "other spellings": lambda _: [id.lower() for id in IDS],
+    "bytes": lambda _: (bytes.fromhex(id) for id in IDS),
+    "IDs": lambda _: [msgid.parse(id) for id in IDS],
+    "a set": lambda _: set(IDS),
+    "an Arrow array": lambda _: pa.array(IDS),
+    "a series of pandas": lambda _: pandas()["id"],
+    "a series of Polars": lambda _: polars()["id"],
+    "lines of a text": lambda folder: [(folder / "ids.txt").write_text("\n".join(IDS)), folder / "ids.txt"][1],
+}
+OFFSETS = {
+    "integers": lambda _: [1, 2, 3, 4],
+    "an array of NumPy": lambda _: pytest.importorskip("numpy").array([1, 2, 3, 4]),
+    "an Arrow array of integers": lambda _: pa.array([1, 2, 3, 4], pa.uint16()),
+    "a series of integers": lambda _: pandas()["offset"],
+    "a series of integers of Polars": lambda _: polars()["offset"],
+}
+POSITION = {"id": "", "offset": "offset"}
+ID = {"id": "id", "offset": ""}
+
+
+@pytest.mark.parametrize(
+    ("side", "options"),
+    [
+        *(pytest.param(side, options, id=f"{name}, {next(iter(options))}")
+          for name, side in TABLES.items() for options in (POSITION, ID)),
+        *(pytest.param(side, ID, id=name) for name, side in LISTS.items()),
+        *(pytest.param(side, POSITION, id=name) for name, side in OFFSETS.items()),
+    ],
+)  # fmt: skip
+def test_sides_of_each_kind_are_equal(side, options, tmp_path):
+    """A side of each kind is the table of its rows, on both sides; one row less is one lost message."""
+    table = pa.table(ROWS)
+    assert audit.compare(side(tmp_path), table, **options, sent_columns=options).findings == []
+    assert [one.count for one in audit.compare(table[:3], table, **options).findings] == [1]
+    report = audit.compare(table, side(tmp_path.joinpath("again").mkdir() or tmp_path / "again"), **options)
+    assert (report.findings, report.sent, report.rows) == ([], 4, 4)
+
+
+class Frame:
+    """A table of an unknown package, which iterates over the names of its columns."""
+
+    columns = ("id",)
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (Frame(), TypeError, "table must be a table"),
+        ([object()], TypeError, "sent must be a path, a table or an iterable of IDs or positions, got an item"),
+        ([V1, 5], TypeError, "sent must have IDs alone or positions alone, got 5 among IDs"),
+        ([V1, 0.5], TypeError, "got an item 0.5"),
+        ([5, V1], TypeError, "among positions"),
+        ([{"id": V1}, V1], TypeError, "got an item"),
+        ([[V1]], TypeError, "got an item"),
+        (["pyproject.toml"], TypeError, "got the names of files: pass pathlib.Path objects for files"),
+        (True, TypeError, "sent must be a path"),
+    ],
+)
+def test_value_that_is_not_a_table_and_not_ids_is_refused(value, error, words, monkeypatch):
+    """Its columns, or its text, are never taken for IDs."""
+    monkeypatch.chdir(__file__.partition("tests")[0])
+    with pytest.raises(error, match=words):
+        audit.compare(value, [V1])
+
+
+@pytest.mark.parametrize(
+    ("sent", "columns", "hint"),
+    [
+        ({"order_id": ["a"]}, None, "--sent-column id=order_id"),
+        (
+            {"order_id": ["a"], "x": [1]},
+            {"id": "order"},
+            r"sent_columns={'id': 'order_id'}, or --sent-column id=order_id",
+        ),
+        ({"id": ["a"], "number": [1]}, {"offset": "n"}, "--sent-column offset="),
+    ],
+)
+def test_unknown_column_of_sent_is_refused_with_the_option_that_names_it(sent, columns, hint, tmp_path):
+    """Before the rows of either side are read: the table is a file that cannot be read to its end."""
+    (tmp_path / "landed.csv").write_text('id\n"open')
+    with pytest.raises(ValueError, match=f"cannot compare sent: .*{hint}"):
+        audit.compare(sent, tmp_path / "landed.csv", sent_columns=columns)
+
+
+def test_limits_and_zones_are_those_of_an_audit(tmp_path):
+    """`memory`, `temp_dir` and `timezone` are options of a comparison and of a digest; an unknown option is refused."""
+    sent = {"offset": [1, 2], "timestamp": ["2026-01-01 00:00:00", "2026-01-01 00:01:00"]}
+    options = {"memory": "300MiB", "temp_dir": str(tmp_path), "timezone": "+01:00"}
+    report = audit.compare(sent, {"offset": [1]}, **options)
+    assert report.complete_until == datetime(2025, 12, 31, 23, 1, tzinfo=timezone.utc)
+    with pytest.raises(ValueError, match="pass timezone='UTC'"):
+        audit.compare(sent, {"offset": [1]})
+    pytest.importorskip("xxhash")
+    assert audit.digest(sent, **options)["last_time"].to_pylist() == [report.complete_until]
+    with pytest.raises(ValueError, match="memory must be"):
+        audit.digest(sent, memory=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'holes'"):
+        audit.compare(sent, sent, holes="markers")
+    del report
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_rows_of_a_check_are_those_of_its_table(tmp_path):
+    """Lost rows have the columns of sent, changed ones those of both sides, and others those of the table."""
+    sent = pa.table({"offset": [1, 2, 3, 3], "body": ["a", "b", "c", "d"], "by": ["x"] * 4})
+    landed = pa.table({"offset": [2, 2, 3, 9], "body": ["b", "b", "C", "e"], "at": [5, 6, 7, 8]})
+    report = audit.compare(sent, landed, offset="offset", content="body")
+    expected = {
+        "lost_messages": [{"offset": 1, "body": "a", "by": "x"}],
+        "duplicate_messages": [{"offset": 2, "body": "b", "at": 5}, {"offset": 2, "body": "b", "at": 6}],
+        "extra_messages": [{"offset": 9, "body": "e", "at": 8}],
+    }
+    for check, rows in expected.items():
+        assert sorted(report.rows_of(check).to_pylist(), key=str) == rows
+    changed = report.rows_of("changed_messages")
+    assert changed.column_names == ["sent_offset", "sent_body", "sent_by", "table_offset", "table_body", "table_at"]
+    assert sorted(changed["sent_body"].to_pylist()) == ["c", "d"]
+    assert sorted(changed["table_body"].to_pylist(), key=str) == ["C", None]
+    report.write_rows("lost_messages", tmp_path / "lost.csv")
+    assert (tmp_path / "lost.csv").read_text() == "offset,body,by\n1,a,x\n"
+    report.write_rows("changed_messages", tmp_path / "changed.parquet")
+    assert pq.read_table(tmp_path / "changed.parquet").num_rows == 2
+    with pytest.raises(ValueError, match="late_messages"):
+        report.rows_of("late_messages")
+
+
+def test_rows_of_ids_are_found_by_their_value():
+    """Another spelling is the same message, and the row is shown as it stands in its table."""
+    report = audit.compare(["a", V1.lower()], {"id": [V1, V1, "b"], "n": [1, 2, 3]})
+    rows = {check: report.rows_of(check).to_pylist() for check in ("lost_messages", "duplicate_ids", "extra_messages")}
+    assert rows["lost_messages"] == [{"id": "a"}]
+    assert sorted(rows["duplicate_ids"], key=str) == [{"id": V1, "n": 1}, {"id": V1, "n": 2}]
+    assert rows["extra_messages"] == [{"id": "b", "n": 3}]
 
 
 def test_offsets_alone_are_those_of_one_log():
@@ -234,6 +427,9 @@ def test_faults_are_those_of_a_plain_model(sent, landed):
     for (fault, _), n in model.items():
         totals[fault] += n
     assert sum(f.count for f in by_place.findings) == sum(totals.values()) == sum(f.count for f in by_id.findings)
+    for fault, check, side in (("lost", "lost_messages", sent), ("extra", "extra_messages", landed)):
+        rows = Counter((row["source"], row["offset"], row["body"]) for row in by_place.rows_of(check).to_pylist())
+        assert rows == Counter((*key, body) for key, body in side if (fault, key) in model)
 
 
 def test_a_page_and_json_show_the_messages():
@@ -289,13 +485,21 @@ def test_ids_in_bytes_of_text_are_that_text():
         (pa.array([1, 2], pa.date32()), pa.array([1, 2], pa.timestamp("s"))),
         (pa.array([1, 2], pa.timestamp("us")), pa.array([1, 2], pa.timestamp("us", "UTC"))),
         (pa.array([True, False]), pa.array([1, 0])),
+        (pa.array([[1], [2]]), pa.array([["1"], ["2"]])),
     ],
 )
 def test_contents_of_other_kinds_are_refused(sent, table):
     """Spark and Arrow would compare them by other rules."""
     sides = [pa.table({"offset": [1, 2], "content": one}) for one in (sent, table)]
-    with pytest.raises(ValueError, match=r"content must have one type on both sides, got .*; cast one of them"):
+    with pytest.raises(
+        ValueError, match=r"content must have one type on both sides, got 'content' of .* and of .*; cast"
+    ):
         audit.compare(*sides)
+
+
+def maps(*entries):
+    """Maps, two of them equal."""
+    return pa.array([[*entries[0]]] * 2, pa.map_(pa.string(), pa.int64()))
 
 
 def test_contents_of_one_kind_are_compared_by_value():
@@ -308,10 +512,13 @@ def test_contents_of_one_kind_are_compared_by_value():
         (pa.array(["a", "b"]).dictionary_encode(), pa.array([b"a", b"b"])),
         (pa.array([1, 2], pa.timestamp("ms")), pa.array([1_000, 2_000], pa.timestamp("us"))),
         (pa.nulls(2), pa.nulls(2, pa.int64())),
+        (pa.array([[1], [2]], pa.list_(pa.int32())), pa.array([[1], [2]], pa.list_(pa.int64()))),
+        (pa.array([-0.0, float("nan")]), pa.array([0.0, float("nan")])),
+        (maps([("a", 1), ("b", 2)]), maps([("b", 2), ("a", 1)])),
     ]
-    sent = pa.table([pa.array([1, 2]), *(pair[0] for pair in pairs)], ["offset", *"edcba"])
-    table = pa.table([pa.array([1, 2]), *(pair[1] for pair in pairs)], ["offset", *"vwxyz"])
-    columns = {"content": list("vwxyz"), "sent_columns": {"offset": "offset", "content": list("edcba")}}
+    sent = pa.table([pa.array([1, 2]), *(pair[0] for pair in pairs)], ["offset", *"hgfedcba"])
+    table = pa.table([pa.array([1, 2]), *(pair[1] for pair in pairs)], ["offset", *"stuvwxyz"])
+    columns = {"content": list("stuvwxyz"), "sent_columns": {"offset": "offset", "content": list("hgfedcba")}}
     assert audit.compare(sent, table, offset="offset", **columns).findings == []
 
 
