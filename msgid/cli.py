@@ -443,7 +443,7 @@ def audit(
         raise click.UsageError("only one of FILE and --sent can be standard input")
     from msgid.audit import audit_file, compare
 
-    read = {"format": format, "delimiter": delimiter, "header": header}
+    read: dict[str, Any] = {"format": format, "delimiter": delimiter, "header": header}
     if sent is None and digests is None:
         if sent_columns:
             raise click.UsageError(SENT_COLUMN_ALONE)

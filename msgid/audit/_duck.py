@@ -111,14 +111,8 @@ class Duck:
         """Make a function of Arrow arrays one of SQL; its arguments may be NULL."""
         takes = [takes] if isinstance(takes, str) else takes
         self._functions.add(name)
-        self._connection.create_function(
-            name,
-            function,
-            takes,
-            returns,
-            type="arrow",
-            null_handling="special",  # type: ignore[arg-type]
-        )
+        create: Any = self._connection.create_function  # its types are those of single values
+        create(name, function, takes, returns, type="arrow", null_handling="special")
 
     def has_function(self, name: str) -> bool:
         """Return whether a function was made."""
@@ -130,7 +124,8 @@ class Duck:
 
     def rows(self, text: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        return self._fetched(text, parameters, lambda result: result.fetchall())
+        rows: list[tuple[Any, ...]] = self._fetched(text, parameters, lambda result: result.fetchall())
+        return rows
 
     def kept(self, name: str, text: str) -> str:
         """Return the name of a new table with the rows of a query."""

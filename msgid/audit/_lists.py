@@ -131,7 +131,7 @@ class Lists:
         rules = replace(self._rules, max_gaps=1 << 40)
         spans = self._reduction.text("spans", counted=COUNTED_STARTS)
         duck = self._roles.duck
-        facts = duck.facts(spans, lambda *columns: facts_of_words(*columns, rules), "node")
+        facts = duck.facts(spans, lambda *columns: facts_of_words(columns, rules), "node")
         gaps = [gap for part in facts for gap in part.gaps]
         names = ("scope", "first", "last", "count")
         table = pa.table({name: [getattr(gap, name) for gap in gaps] for name in names})

@@ -204,7 +204,7 @@ def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, ha
     by_start = reduction.rows("origins")
     v1 = sum(n for _, n, _, _ in by_start)
     kinds = [KindRow(layout.KIND_V1, layout.origin_of(declared << 40), n) for declared, n, _, _ in by_start]
-    origins = {kind.origin for kind in kinds}
+    origins = {kind.origin for kind in kinds if kind.origin is not None}
     counted = [*_repeated_ids(reduction, sum(row[2] for row in by_start), has_content)]
     if future := sum(row[3] for row in by_start):
         counted.append(Counted("future_ids", TABLE, future, text=_id_text(*reduction.rows("first_future")[0])))
@@ -216,7 +216,7 @@ def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, ha
         from msgid.audit._runs import facts_of_words
 
         spans = reduction.text("spans", counted=COUNTED_STARTS)
-        parts += reduction._engine.facts(spans, lambda *columns: facts_of_words(*columns, rules), "node")
+        parts += reduction._engine.facts(spans, lambda *columns: facts_of_words(columns, rules), "node")
     parts += _facts_of_others(reduction, v1, has_content)
     if relations.placed is None and "position" in origins:
         positions = reduction.keep("positions", position=_declared("position"))
@@ -251,7 +251,7 @@ def _repeated_ids(reduction: Reduction, repeated: int, has_content: bool) -> Ite
             yield Counted(check, TABLE, number, text=_id_text(*first[0]))
 
 
-def _keep_foreign(reduction: Reduction, origins: set[str | None]) -> bool:
+def _keep_foreign(reduction: Reduction, origins: set[str]) -> bool:
     """Keep the generators whose random node declares the origin of a function; return whether there are any."""
     functions = origins & {"derived", "position"}
     declared = _declared(*functions) if functions else "-1"

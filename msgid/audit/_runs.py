@@ -36,7 +36,7 @@ from msgid.audit.facts import NOTHING, Counted, Facts, GeneratorRow, NodeRow, pa
 from msgid.ids.node import shared_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -114,10 +114,14 @@ Step = tuple[int, int, int, int, int]
 """A run, and neighbors in it with numbers between them, or whose time goes back: low number and second, and high."""
 
 
-def facts_of_words(
-    node: NDArray[Any], pid: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any], rules: Rules
-) -> Facts:
-    """Return the facts of generators, all of whose words are passed: see `spans` in `reduce.sql`."""
+def facts_of_words(columns: Sequence[NDArray[Any]], rules: Rules) -> Facts:
+    """Return the facts of generators.
+
+    Args:
+        columns: Node, pid, second, word and mask of all words of their nodes: see `spans` in `reduce.sql`.
+        rules: The rules of the audit.
+    """
+    node, pid, seconds, word, mask = columns
     if not len(node):
         return NOTHING
     pairs, generator = generators_of(node, pid)

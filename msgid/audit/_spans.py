@@ -9,7 +9,7 @@ import numpy as np
 from msgid.audit.facts import Counted, Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -121,9 +121,7 @@ class Gaps(NamedTuple):
         return [Gap(kind, names[scope], first, last, last - first + 1) for scope, first, last in rows]
 
 
-def gaps_between(
-    scope: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64], most: int
-) -> Gaps:
+def gaps_between(scope: NDArray[np.int64], before: NDArray[np.int64], after: NDArray[np.int64], most: int) -> Gaps:
     """Return the gaps between pairs of numbers of a scope, between which all numbers are missing.
 
     Args:
@@ -136,4 +134,5 @@ def gaps_between(
     order = np.lexsort((first, scope, first - last))
     kept = np.arange(len(order)) < most
     kept[np.unique(scope[order], return_index=True)[1]] = True
-    return Gaps(*(column[order[kept]] for column in (scope, first, last)), number=len(order))
+    listed = order[kept]
+    return Gaps(scope[listed], first[listed], last[listed], len(order))
