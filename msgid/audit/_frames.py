@@ -69,9 +69,9 @@ def ids_source(duck: Any, ids: Iterable[Any]) -> Source:
     Raises:
         TypeError: if ``ids`` is one ID, or a table.
     """
-    check_several(ids)
     if _is_table(ids):
         raise TypeError(f"ids must be IDs, got a table of type {type(ids).__name__}: pass its column of IDs")
+    check_several(ids)
     return _source_of_columns(duck, "the IDs", _Frame(["id"], lambda place: _array(ids)), None)
 
 
@@ -125,11 +125,11 @@ def _array(values: Any) -> Any:
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    check_several(values)
     if _is_table(values):
         raise TypeError(
             f"a column must have values, got a table of type {type(values).__name__}: pass one of its columns"
         )
+    check_several(values)
     if _is_of("pandas", values):
         return _of_pandas(values)
     if _is_of("polars", values):

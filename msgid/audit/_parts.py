@@ -164,7 +164,7 @@ def source_of(
         reasons = [part.refused[column] for part in everywhere if column in part.refused]
         if reasons:
             refused[column] = reasons[0]
-        elif not all(column in part.types for part in parts):
+        elif len({column in part.types for part in parts}) > 1:
             refused[column] = _other_columns(parts)
         elif joined is None:
             first, other = list(types)[:2]

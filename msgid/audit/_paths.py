@@ -12,7 +12,7 @@ import re
 import shutil
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
@@ -296,6 +296,17 @@ def spooled(duck: Any, stream: IO[bytes]) -> Path:
     return place
 
 
+def spooled_copy(duck: Any, file: File, start: bytes, stream: IO[bytes]) -> File:
+    """Return a copy of a file that has some bytes and the rest of a stream; the names of its folders stay."""
+    folder = _new_folder(duck)
+    new = folder / (PurePath(file.path).relative_to(file.root) if file.root else "data")
+    new.parent.mkdir(parents=True, exist_ok=True)
+    with new.open("wb") as copy:
+        copy.write(start)
+        shutil.copyfileobj(stream, copy, _STEP)
+    return replace(file, path=new.as_posix(), compression="none", root=f"{folder.as_posix()}/" if file.root else "")
+
+
 def _opened(path: str, compression: str) -> IO[bytes]:
     if compression == "none":
         return open(path, "rb")
@@ -335,7 +346,7 @@ class _Raw(io.RawIOBase):
 _ZSTD_FRAME: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPED: Final = [bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60)]
 _ZSTD_BLOCK_HEADER: Final = 3
-_CUT: Final = "its compressed data is cut off"
+CUT: Final = "its compressed data is cut off"
 
 
 def _check_zstd(place: Path) -> None:
@@ -351,9 +362,9 @@ def _check_zstd(place: Path) -> None:
             elif magic in _ZSTD_SKIPPED:
                 file.seek(int.from_bytes(file.read(4), "little"), os.SEEK_CUR)
             else:
-                raise Unreadable(f"{_CUT}, or has other bytes at its end")
+                raise Unreadable(f"{CUT}, or has other bytes at its end")
             if file.tell() > size:
-                raise Unreadable(_CUT)
+                raise Unreadable(CUT)
 
 
 def _skip_zstd_frame(file: IO[bytes]) -> None:
@@ -366,7 +377,7 @@ def _skip_zstd_frame(file: IO[bytes]) -> None:
     while not is_last:
         header = file.read(_ZSTD_BLOCK_HEADER)
         if len(header) < _ZSTD_BLOCK_HEADER:
-            raise Unreadable(_CUT)
+            raise Unreadable(CUT)
         bits = int.from_bytes(header, "little")
         is_last, is_repeated = bool(bits & 1), bits >> 1 & 3 == 1
         file.seek(1 if is_repeated else bits >> 3, os.SEEK_CUR)

@@ -101,7 +101,7 @@ def _source_of_files(duck: Any, name: str, files: Sequence[File], delimiter: str
         raise Unreadable(f"the files must have one format, got {' and '.join(formats)}")
     (format,) = formats
     if format in ("csv", "tsv"):
-        return csv_source(name, files, delimiter or ("," if format == "csv" else "\t"), header)
+        return csv_source(duck, name, files, delimiter or ("," if format == "csv" else "\t"), header)
     if format == "json":
         return json_source(duck, name, files)
     if format == "text":

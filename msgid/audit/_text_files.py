@@ -17,7 +17,7 @@ import duckdb
 from msgid._validate import quote
 from msgid.audit._duck import literal
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import FILE_COLUMN, NOT_TEXT, names_of, reading
+from msgid.audit._paths import CUT, FILE_COLUMN, NOT_TEXT, names_of, reading, spooled_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,8 @@ _NO_DELIMITER: Final = "\x01\x02\x03\x04"
 """The text between two cells of a line of text, which has one cell; the longest that DuckDB takes."""
 _MORE: Final = "more"
 """A column for cells that are too many."""
-_LF: Final = "\n"
+_CELLS_LIMIT: Final = 10_000
+"""The most columns of CSV."""
 _NO_QUOTED_BREAKS: Final = "does not support null_padding in conjunction with quoted new lines"
 
 
@@ -46,12 +47,16 @@ class _Header(NamedTuple):
     line_end: str
     has_breaks: bool
     """Whether a cell has a line break."""
+    size: int = 0
+    """The bytes of the first row, if one of its cells has a line break."""
 
 
 # --- CSV -----------------------------------------------------------------------------------------------------------
 
 
-def csv_source(name: str, files: Sequence[File], delimiter: str, header: bool, *, one_thread: bool = False) -> Source:
+def csv_source(
+    duck: Any, name: str, files: Sequence[File], delimiter: str, header: bool, *, one_thread: bool = False
+) -> Source:
     """Return CSV files as a source: all columns are text, and an empty cell is NULL.
 
     DuckDB reads a row as Python's `csv` reads it in strict mode, or refuses the file. Two rules differ: a space between
@@ -59,6 +64,7 @@ def csv_source(name: str, files: Sequence[File], delimiter: str, header: bool, *
     breaks is read by one thread, which does not see each fault, so that Python's `csv` checks it first.
 
     Args:
+        duck: The connection to DuckDB.
         name: The name in errors.
         files: The files.
         delimiter: The character between two cells.
@@ -77,19 +83,37 @@ def csv_source(name: str, files: Sequence[File], delimiter: str, header: bool, *
             fault = _first_fault(file, delimiter)
             if fault is not None:
                 raise Unreadable(_of_file(files, file, fault))
-        key = (*first, file.compression, file.root, file.keys)
+        has_names = header
+        if first.size:
+            file, has_names = _with_plain_header(duck, file, first, delimiter, header), True
+            first = first._replace(line_end=first.line_end or "\n")
+        key = (*first[:3], has_names, file.compression, file.root, file.keys)
         groups.setdefault(key, []).append(file)
         headers[key] = first
-    parts = [_csv_part(group, headers[key], delimiter, header) for key, group in groups.items()]
+    parts = [_csv_part(group, headers[key], delimiter, bool(key[3])) for key, group in groups.items()]
 
     def careful(error: Exception) -> Source | None:
         if one_thread or _NO_QUOTED_BREAKS not in str(error):
             return None
         with reading(name):
-            return csv_source(name, files, delimiter, header, one_thread=True)
+            return csv_source(duck, name, files, delimiter, header, one_thread=True)
 
     explained = partial(_csv_reason, files, delimiter)
     return source_of(name, parts, is_cheap=False, explained=explained, careful=careful)
+
+
+def _with_plain_header(duck: Any, file: File, first: _Header, delimiter: str, has_names: bool) -> File:
+    """Return a copy of a file, whose first line is a header without line breaks.
+
+    DuckDB would take the first break in a cell for the end of each line, and loses a header behind a byte order mark.
+    """
+    with file.open() as stream:
+        start = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+        if has_names:
+            stream.read(first.size - len(start))
+            start = b""
+        header = delimiter.join(f"cell{number}" for number in range(len(first.names))) + (first.line_end or "\n")
+        return spooled_copy(duck, file, header.encode() + start, stream)
 
 
 def _header(file: File, delimiter: str, has_names: bool) -> _Header:
@@ -135,16 +159,20 @@ def _header_of(text: str, delimiter: str, has_names: bool, is_whole: bool) -> _H
         raise Unreadable(f"line 1 is empty: it must be {'the header' if has_names else 'a row'}")
     last = lines[reader.line_num - 1]
     line_end = last[len(last.rstrip("\r\n")) :]
-    has_breaks, rows = reader.line_num > 1, 1
-    if has_breaks and line_end == "\r\n":
-        raise Unreadable(f"line 1 has a line break in a cell, and ends with {line_end!a}: write its lines with {_LF!a}")
+    if sum(map(len, lines[: reader.line_num])) > LINE_LIMIT:
+        raise Unreadable(f"line 1 is longer than {LINE_LIMIT:,} bytes")
+    if len(cells) > _CELLS_LIMIT:
+        raise Unreadable(f"it has {len(cells):,} columns, and more than {_CELLS_LIMIT:,} are not read")
+    first_lines = reader.line_num
+    has_breaks, rows = first_lines > 1, 1
     try:
         for rows, _ in enumerate(reader, 2):
             has_breaks = has_breaks or reader.line_num > rows
     except csv.Error:
         pass  # DuckDB names the line, or this is the row that is cut off
     names = cells if has_names else [f"column{number}" for number in range(len(cells))]
-    return _Header(tuple(names), line_end, has_breaks)
+    size = len("".join(lines[:first_lines]).encode()) if first_lines > 1 else 0
+    return _Header(tuple(names), line_end, has_breaks, size)
 
 
 def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names: bool) -> Part:
@@ -205,6 +233,10 @@ _OF_FILE: Final = re.compile(rf"^\s*file = (.*)$|(?:{_CELLS}|{_NUL}) (.*)$", re.
 _AT_LINE: Final = re.compile(r"CSV Error on Line: (\d+)")
 
 
+def _of_compression(text: str) -> str | None:
+    return CUT if "GZIP" in text else None
+
+
 def _named_file(files: Sequence[File], text: str) -> File | None:
     """Return the file that an error names, or the only one."""
     found = _OF_FILE.search(text)
@@ -218,6 +250,8 @@ def _of_file(files: Sequence[File], file: File | None, reason: str) -> str:
 
 def _csv_reason(files: Sequence[File], delimiter: str, error: Exception) -> str | None:
     text = str(error)
+    if _of_compression(text):
+        return _of_compression(text)
     file = _named_file(files, text)
     line = _AT_LINE.search(text)
     if line is not None and file is not None and _has_lines(file, int(line[1])):
@@ -333,6 +367,8 @@ def _groups(files: Sequence[File]) -> list[list[File]]:
 
 def _text_reason(files: Sequence[File], error: Exception) -> str | None:
     text = str(error)
+    if _of_compression(text):
+        return _of_compression(text)
     file = _named_file(files, text)
     line = _AT_LINE.search(text)
     if line is not None and file is not None:
@@ -450,7 +486,7 @@ def _first_names(file: File) -> list[str]:
 
 def _json_reason(files: Sequence[File], error: Exception | None) -> str | None:
     text = str(error)
-    if error is not None and ("Invalid unicode" in text or "aximum line size" in text):
+    if error is not None and ("Invalid unicode" in text or "aximum line size" in text or _of_compression(text)):
         return _text_reason(files, error)
     for file in files:
         reason = _first_bad_object(file) or _first_bad_line(file)

@@ -164,7 +164,9 @@ def test_missing_file_is_file_not_found(duck, path, tmp_path, monkeypatch):
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a[1].csv", "a*.csv", "a?.csv", "it's.csv", "a;b.csv", "\u00e9 \U0001f600.csv", "a\\b.csv", "a\nb.csv"])
+@pytest.mark.parametrize(
+    "name", ["a[1].csv", "a*.csv", "a?.csv", "it's.csv", "a;b.csv", "\u00e9 \U0001f600.csv", "a\\b.csv", "a\nb.csv"]
+)
 def test_names_of_all_characters_are_names_of_one_file(duck, tmp_path, name):
     """A pattern is a pattern only if no file has this name."""
     (tmp_path / "a1.csv").write_text("id\nother\n")
@@ -193,7 +195,12 @@ def test_folders_patterns_and_lists_name_the_same_files(duck, tmp_path):
         parquet(tmp_path / f"{name}.parquet", id=[name])
     for hidden in ("_c.parquet", ".d.parquet", "_temporary/e.parquet", "_SUCCESS.parquet"):
         parquet(tmp_path / hidden, id=["hidden"])
-    for path in (tmp_path, tmp_path / "*.parquet", str(tmp_path / "**/*.parquet"), [tmp_path / "a.parquet", tmp_path / "b.parquet"]):
+    for path in (
+        tmp_path,
+        tmp_path / "*.parquet",
+        str(tmp_path / "**/*.parquet"),
+        [tmp_path / "a.parquet", tmp_path / "b.parquet"],
+    ):
         assert rows_of(duck, path) == [("a",), ("b",)]
     assert rows_of(duck, tmp_path / "_c.parquet") == [("hidden",)]
 
@@ -252,7 +259,9 @@ def test_output_of_a_job_is_its_table(duck, tmp_path):
     parquet(tmp_path / "c/orders/1.parquet", id=["x"])
     assert rows_of(duck, tmp_path / "a", ["id", "id_kind", "reason"]) == [("bad", None, "malformed"), ("x", "v1", None)]
     assert rows_of(duck, tmp_path / "b", ["id"]) == [("x",)]
-    with pytest.raises(ValueError, match="it has the table 'messages' of a job and 'orders/1.parquet': pass one of them"):
+    with pytest.raises(
+        ValueError, match="it has the table 'messages' of a job and 'orders/1.parquet': pass one of them"
+    ):
         sources.open_file(duck, tmp_path / "c")
 
 
@@ -403,8 +412,13 @@ def test_parquet_file_with_other_bytes_inside_is_one_line(duck, tmp_path):
 
 def test_arrow_file_with_text_that_is_not_utf8_is_refused(duck, tmp_path):
     """DuckDB reads Arrow's text unchecked."""
-    text = pa.Array.from_buffers(pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")])
-    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("id", pa.string())])) as writer:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    )
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema([("id", pa.string())])) as writer,
+    ):
         writer.write_table(pa.table({"id": text}))
     with pytest.raises(ValueError, match="Invalid UTF8"):
         sources.open_file(duck, tmp_path / "a.arrow")
