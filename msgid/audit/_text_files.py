@@ -83,12 +83,12 @@ def csv_source(
             fault = _first_fault(file, delimiter)
             if fault is not None:
                 raise Unreadable(_of_file(files, file, fault))
-        has_names = header
+        has_names, readable = header, file
         if first.size:
-            file, has_names = _with_plain_header(duck, file, first, delimiter, header), True
+            has_names, readable = True, _with_plain_header(duck, file, first, delimiter, header)
             first = first._replace(line_end=first.line_end or "\n")
-        key = (*first[:3], has_names, file.compression, file.root, file.keys)
-        groups.setdefault(key, []).append(file)
+        key = (*first[:3], has_names, readable.compression, readable.root, readable.keys)
+        groups.setdefault(key, []).append(readable)
         headers[key] = first
     parts = [_csv_part(group, headers[key], delimiter, bool(key[3])) for key, group in groups.items()]
 

@@ -104,7 +104,7 @@ def test_compressed_file_that_is_cut_off_is_refused(duck, tmp_path, name, ending
     assert len(rows_of(duck, path, header=False)) == 20_000
     for size in (len(packed) - 1, len(packed) // 2, 7, 0):
         path.write_bytes(packed[:size])
-        with pytest.raises(ValueError, match="^cannot read '") as caught:
+        with pytest.raises(ValueError, match=r"^cannot read '") as caught:
             rows_of(duck, path, header=False)
         assert "\n" not in str(caught.value)
 
@@ -116,7 +116,7 @@ def test_zstd_file_of_several_frames_is_read(duck, tmp_path):
     (tmp_path / "a.csv").write_bytes(whole + b"\x50\x2a\x4d\x18\x03\0\0\0abc" + more)
     assert len(rows_of(duck, tmp_path / "a.csv")) == 100_001
     (tmp_path / "a.csv").write_bytes(whole + b"more")
-    with pytest.raises(ValueError, match="compressed data is cut off, or has other bytes at its end"):
+    with pytest.raises(ValueError, match=r"compressed data is cut off, or has other bytes at its end"):
         rows_of(duck, tmp_path / "a.csv")
 
 
@@ -138,7 +138,7 @@ def test_compressed_table_is_read(duck, tmp_path, form):
 
 def test_unknown_ending_and_unknown_format_are_refused(duck, tmp_path):
     (tmp_path / "a.xlsx").write_text("id\nx\n")
-    with pytest.raises(ValueError, match="files that end with '.xlsx' are not known; pass the format: csv, tsv, json"):
+    with pytest.raises(ValueError, match=r"files that end with '.xlsx' are not known; pass the format: csv, tsv, json"):
         sources.open_file(duck, tmp_path / "a.xlsx")
     assert rows_of(duck, tmp_path / "a.xlsx", format="csv") == [("x",)]
     with pytest.raises(ValueError, match=r"format must be csv, .* or text, got 'xml'"):
@@ -149,7 +149,7 @@ def test_unknown_ending_and_unknown_format_are_refused(duck, tmp_path):
 def test_path_of_another_type_is_refused(duck, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("id\nx\n")
-    with pytest.raises(TypeError, match="path must be the path of a file, or an open file, got"):
+    with pytest.raises(TypeError, match=r"path must be the path of a file, or an open file, got"):
         sources.open_file(duck, path)
 
 
@@ -157,7 +157,7 @@ def test_path_of_another_type_is_refused(duck, path, tmp_path, monkeypatch):
 def test_missing_file_is_file_not_found(duck, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("x\n")
-    with pytest.raises(FileNotFoundError, match="no file '"):
+    with pytest.raises(FileNotFoundError, match=r"no file '"):
         sources.open_file(duck, path)
 
 
@@ -173,7 +173,7 @@ def test_names_of_all_characters_are_names_of_one_file(duck, tmp_path, name):
     (tmp_path / name).write_text("id\nx\n")
     assert rows_of(duck, tmp_path / name) == [("x",)]
     (tmp_path / name).write_text("id\nx,2\n")
-    with pytest.raises(ValueError, match="^cannot read '.*must have 1 cells") as caught:
+    with pytest.raises(ValueError, match=r"^cannot read '.*must have 1 cells") as caught:
         rows_of(duck, tmp_path / name)
     assert "\n" not in str(caught.value)
 
@@ -183,7 +183,7 @@ def test_name_that_is_not_utf8_is_read_but_not_in_a_folder(duck, tmp_path):
     name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.parquet")
     os.rename(parquet(tmp_path / "a.parquet", id=["x"]), name)
     assert rows_of(duck, name) == [("x",)]
-    with pytest.raises(ValueError, match="must be UTF-8, got .*rename the file"):
+    with pytest.raises(ValueError, match=r"must be UTF-8, got .*rename the file"):
         sources.open_file(duck, tmp_path)
 
 
@@ -218,7 +218,7 @@ def test_files_of_several_formats_are_refused(duck, tmp_path):
         ("d", "there are not any files in it"),
         ("a/*", "the files must have one format, got csv and json"),
     ):
-        with pytest.raises(ValueError, match=f"^cannot read .*{reason}"):
+        with pytest.raises(ValueError, match=rf"^cannot read .*{reason}"):
             sources.open_file(duck, tmp_path / folder)
 
 
@@ -229,7 +229,7 @@ def test_links_in_a_folder_are_files_or_refused(duck, tmp_path):
         (tmp_path / folder / "2.parquet").symlink_to(tmp_path / target)
     assert rows_of(duck, tmp_path / "b") == [("x",)]
     for folder in "cd":
-        with pytest.raises(ValueError, match="'2.parquet' in it links to a folder, or to nothing"):
+        with pytest.raises(ValueError, match=r"'2.parquet' in it links to a folder, or to nothing"):
             sources.open_file(duck, tmp_path / folder)
 
 
@@ -260,7 +260,7 @@ def test_output_of_a_job_is_its_table(duck, tmp_path):
     assert rows_of(duck, tmp_path / "a", ["id", "id_kind", "reason"]) == [("bad", None, "malformed"), ("x", "v1", None)]
     assert rows_of(duck, tmp_path / "b", ["id"]) == [("x",)]
     with pytest.raises(
-        ValueError, match="it has the table 'messages' of a job and 'orders/1.parquet': pass one of them"
+        ValueError, match=r"it has the table 'messages' of a job and 'orders/1.parquet': pass one of them"
     ):
         sources.open_file(duck, tmp_path / "c")
 
@@ -312,7 +312,7 @@ def test_types_without_a_common_one_are_refused_if_the_column_is_read(duck, tmp_
         parquet(tmp_path / f"{name}.parquet", c=column, id=[name])
     source = sources.open_file(duck, tmp_path)
     assert sorted(duck.rows(source.scan(["id"]))) == [("a",), ("b",)]
-    with pytest.raises(ValueError, match="^cannot read .*the column 'c' is of ") as caught:
+    with pytest.raises(ValueError, match=r"^cannot read .*the column 'c' is of ") as caught:
         source.scan(["c"])
     assert all(word in str(caught.value) for word in words)
     assert "\n" not in str(caught.value)
@@ -322,7 +322,7 @@ def test_bytes_beside_uuids_that_are_not_uuids_end_the_scan_with_one_line(duck, 
     parquet(tmp_path / "a.parquet", id=pa.array(BYTES, pa.uuid()))
     parquet(tmp_path / "b.parquet", id=[b"17 bytes, so an ID"])
     source = sources.open_file(duck, tmp_path)
-    with pytest.raises(ValueError, match="a value in a column of UUIDs is not a UUID") as caught:
+    with pytest.raises(ValueError, match=r"a value in a column of UUIDs is not a UUID") as caught:
         sources.keep(duck, source, ["id"])
     assert "\n" not in str(caught.value)
 
@@ -343,7 +343,7 @@ def test_types_that_duckdb_would_round_are_refused_if_they_are_read(duck, tmp_pa
     assert source.readable == ["id"]
     assert duck.rows(source.scan(["id"])) == [("x",)]
     for name in ("wide", "nested"):
-        with pytest.raises(ValueError, match=f"the column '{name}' is a decimal of 40 digits: cast it to text"):
+        with pytest.raises(ValueError, match=rf"the column '{name}' is a decimal of 40 digits: cast it to text"):
             source.scan([name])
 
 
@@ -356,9 +356,9 @@ def test_integers_of_128_bits_of_polars_are_refused_if_they_are_read(duck, tmp_p
     frame.write_ipc(tmp_path / "a.arrow")
     source = sources.open_file(duck, tmp_path / "a.parquet")
     assert duck.rows(source.scan(["id"])) == [("x",)]
-    with pytest.raises(ValueError, match="the column 'account' is of Int128, .*cast it to text"):
+    with pytest.raises(ValueError, match=r"the column 'account' is of Int128, .*cast it to text"):
         source.scan(["account"])
-    with pytest.raises(ValueError, match="the column 'account' is of 128-bit integers, .*cast it to text"):
+    with pytest.raises(ValueError, match=r"the column 'account' is of 128-bit integers, .*cast it to text"):
         sources.open_file(duck, tmp_path / "a.arrow")
 
 
@@ -395,7 +395,7 @@ def test_parquet_file_that_is_cut_off_is_named(duck, tmp_path, size):
     path = parquet(tmp_path / "b.parquet", id=IDS)
     path.write_bytes(path.read_bytes()[:size])
     for each, name in ((path, ""), (tmp_path, "'b.parquet': ")):
-        with pytest.raises(ValueError, match=f"{name}it is not a Parquet file, or it is cut off$"):
+        with pytest.raises(ValueError, match=rf"{name}it is not a Parquet file, or it is cut off$"):
             sources.open_file(duck, each)
 
 
@@ -405,7 +405,7 @@ def test_parquet_file_with_other_bytes_inside_is_one_line(duck, tmp_path):
     data[4:2_000] = bytes(1_996)
     path.write_bytes(data)
     source = sources.open_file(duck, path)
-    with pytest.raises(ValueError, match="^cannot read '.*it is damaged: ") as caught:
+    with pytest.raises(ValueError, match=r"^cannot read '.*it is damaged: ") as caught:
         sources.keep(duck, source, ["id"])
     assert "\n" not in str(caught.value)
 
@@ -420,5 +420,5 @@ def test_arrow_file_with_text_that_is_not_utf8_is_refused(duck, tmp_path):
         pa.ipc.new_file(sink, pa.schema([("id", pa.string())])) as writer,
     ):
         writer.write_table(pa.table({"id": text}))
-    with pytest.raises(ValueError, match="Invalid UTF8"):
+    with pytest.raises(ValueError, match=r"Invalid UTF8"):
         sources.open_file(duck, tmp_path / "a.arrow")

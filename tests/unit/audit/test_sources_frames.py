@@ -67,7 +67,7 @@ def test_tables_of_all_kinds_have_the_same_rows(duck, name):
     assert column_names(made()) == ["id", "offset"]
     assert rows_of(duck, made()) == ROWS
     assert rows_of(duck, made(), ["offset"]) == [(0,), (1,), (2,)]
-    with pytest.raises(ValueError, match="the column 'id' is not in use"):
+    with pytest.raises(ValueError, match=r"the column 'id' is not in use"):
         sources.open_frame(duck, made(), ["offset"]).scan(["id"])
 
 
@@ -111,7 +111,7 @@ def test_integers_beyond_64_bits_do_not_end_an_audit_of_other_columns(duck):
     source = sources.open_frame(duck, {"offset": [0, 1], "id": [10**33, None], "wide": [10**39, 1]})
     assert source.columns["id"] == "DECIMAL(38,0)"
     assert sorted(duck.rows(source.scan(["offset"]))) == [(0,), (1,)]
-    with pytest.raises(ValueError, match="the column 'wide' has integers of more than 38 digits: cast it to text"):
+    with pytest.raises(ValueError, match=r"the column 'wide' has integers of more than 38 digits: cast it to text"):
         source.scan(["wide"])
 
 
@@ -127,7 +127,7 @@ def test_column_that_arrow_does_not_have_is_refused_only_if_it_is_read(duck, val
     source = sources.open_frame(duck, {"offset": range(len(values)), "c": values})
     assert source.readable == ["offset"]
     assert len(duck.rows(source.scan(["offset"]))) == len(values)
-    with pytest.raises(ValueError, match=f"the column 'c' {reason}"):
+    with pytest.raises(ValueError, match=rf"the column 'c' {reason}"):
         source.scan(["c"])
 
 
@@ -139,10 +139,10 @@ def test_columns_of_polars_that_are_not_arrow_are_refused_only_if_they_are_read(
     for name, kind in (("o", "Object"), ("i", "Int128")):
         for table in (frame, {name: frame[name], "n": [1]}):
             with pytest.raises(
-                ValueError, match=f"the column '{name}' is of the type {kind}.* of Polars: cast it to text"
+                ValueError, match=rf"the column '{name}' is of the type {kind}.* of Polars: cast it to text"
             ):
                 sources.open_frame(duck, table).scan([name])
-    with pytest.raises(TypeError, match="collect it"):
+    with pytest.raises(TypeError, match=r"collect it"):
         sources.open_frame(duck, frame.lazy())
 
 
@@ -150,7 +150,7 @@ def test_integers_of_128_bits_of_a_relation_are_refused_only_if_they_are_read(du
     """DuckDB exports the largest one as -1."""
     relation = duckdb.connect().sql("SELECT 'x' AS id, 1::UHUGEINT AS wide")
     assert rows_of(duck, relation, ["id"]) == [("x",)]
-    with pytest.raises(ValueError, match="the column 'wide' is of UHUGEINT: cast it to text"):
+    with pytest.raises(ValueError, match=r"the column 'wide' is of UHUGEINT: cast it to text"):
         sources.open_frame(duck, relation).scan(["wide"])
 
 
@@ -177,23 +177,23 @@ def test_rows_of_bytes_and_masks_of_numpy_are_read(duck):
 
 def test_frames_are_refused_in_place_of_ids(duck):
     for table in (pa.table(COLUMNS), COLUMNS):
-        with pytest.raises(TypeError, match="ids must be IDs, got a table .*: pass its column of IDs"):
+        with pytest.raises(TypeError, match=r"ids must be IDs, got a table .*: pass its column of IDs"):
             ids_source(duck, table)
-    with pytest.raises(TypeError, match="a column must have values, got a table"):
+    with pytest.raises(TypeError, match=r"a column must have values, got a table"):
         sources.open_frame(duck, {"id": pa.table(COLUMNS)})
     for ids in (ID, b"x", 5):
-        with pytest.raises(TypeError, match="ids must be an iterable of texts or bytes, or an array"):
+        with pytest.raises(TypeError, match=r"ids must be an iterable of texts or bytes, or an array"):
             ids_source(duck, ids)
 
 
 @pytest.mark.parametrize("table", ["a.csv", b"x", 5, None, object()])
 def test_value_that_is_not_a_table_is_refused(duck, table):
-    with pytest.raises(TypeError, match="table must be a table of Arrow, pandas or polars, got"):
+    with pytest.raises(TypeError, match=r"table must be a table of Arrow, pandas or polars, got"):
         sources.open_frame(duck, table)
 
 
 def test_columns_of_other_lengths_are_refused(duck):
-    with pytest.raises(ValueError, match="its columns must have one length, got 'a' 2, 'b' 1"):
+    with pytest.raises(ValueError, match=r"its columns must have one length, got 'a' 2, 'b' 1"):
         sources.open_frame(duck, {"a": [1, 2], "b": [1]})
 
 

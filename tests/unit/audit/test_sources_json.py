@@ -30,7 +30,7 @@ def kept_of(duck, path):
 
 
 def refusal(duck, path):
-    with pytest.raises(ValueError, match="^cannot read '") as caught:
+    with pytest.raises(ValueError, match=r"^cannot read '") as caught:
         kept_of(duck, path)
     text = str(caught.value)
     assert "\n" not in text
