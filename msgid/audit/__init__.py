@@ -15,6 +15,7 @@ were sent and did not land, and `digest` lets it read only the blocks that diffe
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -58,5 +59,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if sys.version_info < (3, 11):
+        raise ImportError(f"{__name__}.{name} needs Python 3.11 or later, because DuckDB 2 does")
     check_installed(f"{__name__}.{name}", "arrow", "duckdb", "numpy", "pyarrow")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
