@@ -157,10 +157,13 @@ SELECT node, pid, seconds, word FROM {fields} WHERE n > bit_count(mask) ORDER BY
 SELECT node, pid, seconds, word, future_place FROM {fields} WHERE future > 0
 ORDER BY node, pid, seconds, word, future_place LIMIT 1
 
+-- repeated_words: the words with a repeated ID.
+SELECT key, part FROM {words} WHERE n > bit_count(mask)
+
 -- repeated_ids: the version-1 IDs that several rows have, and the number of their contents.
 SELECT r.key, r.part, r.place, count(*) AS n, {contents_of_group} AS contents
 FROM {id_contents} AS r
-WHERE EXISTS (SELECT 1 FROM {words} AS w WHERE w.key = r.key AND w.part = r.part AND w.n > bit_count(w.mask))
+WHERE EXISTS (SELECT 1 FROM {repeated_words} AS w WHERE w.key = r.key AND w.part = r.part)
 GROUP BY r.key, r.part, r.place HAVING count(*) > 1
 
 -- sums_of_repeated: the additional rows with a content that is there, and the additional contents.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-FEW: Final = 200_000
-"""The most rows of a relation that Spark sends to each task that joins it."""
+FEW: Final = 100_000
+"""The most rows of a relation that one task reads, so that the statements about it need no shuffle."""
 _NAME: Final = re.compile(r"\{(\w+)\}")
 _JOINED: Final = re.compile(r"(?:JOIN|EXISTS \(SELECT 1 FROM) \{(\w+)\}")
 _ROWS: Final[dict[str, type[Any]]] = {
@@ -51,15 +51,20 @@ class SparkEngine:
     def frame(self, text: str) -> DataFrame:
         """Return the rows of a query as a DataFrame."""
         frames = {name: self._frames[name] for name in _NAME.findall(text)}
-        for name in self._few.intersection(_JOINED.findall(text)):
-            frames[name] = F.broadcast(frames[name])
+        if not self._few.issuperset(frames):
+            for name in self._few.intersection(_JOINED.findall(text)):
+                frames[name] = F.broadcast(frames[name])
         return self._spark.sql(text, **frames)
 
     def kept(self, name: str, text: str) -> str:
-        """Return the name of a relation with the rows of a query, which is run once."""
-        df, number = keep(self.frame(text))
-        name = self.add(name, df)
-        if number <= FEW:
+        """Return the name of a relation with the rows of a query, which is run once.
+
+        A query of few rows has few rows. It runs in one task, when the first statement needs them.
+        """
+        df = kept(self.frame(text))
+        is_few = self._few.issuperset(_NAME.findall(text)) or df.count() <= FEW
+        name = self.add(name, df.coalesce(1) if is_few else df)
+        if is_few:
             self._few.add(name.strip("{}"))
         return name
 
@@ -116,8 +121,8 @@ def of_json(text: str) -> Facts:
     return Facts(**values)
 
 
-def keep(df: DataFrame) -> tuple[DataFrame, int]:
-    """Return a DataFrame with the same rows, which are computed once and not planned again, and their number.
+def kept(df: DataFrame) -> DataFrame:
+    """Return a DataFrame with the same rows, which are computed once and not planned again.
 
     If the session has a checkpoint folder, the rows are there, and survive the loss of an executor. Else they are a
     local checkpoint: if an executor is lost, the audit ends with Spark's error.
@@ -127,5 +132,4 @@ def keep(df: DataFrame) -> tuple[DataFrame, int]:
         has_folder = spark.sparkContext.getCheckpointDir() is not None
     else:
         has_folder = spark.conf.get("spark.checkpoint.dir", None) is not None
-    kept = df.checkpoint() if has_folder else df.localCheckpoint(eager=False)
-    return kept, kept.count()
+    return df.checkpoint() if has_folder else df.localCheckpoint(eager=False)
