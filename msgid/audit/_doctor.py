@@ -6,13 +6,14 @@ import itertools
 import json
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
 from msgid._validate import INT32_MAX, check_installed, is_number, quote
 from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import check_several, plain
+from msgid.ids._bytes import check_several, is_missing, plain
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
@@ -128,7 +129,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     the messages' times, some of them can be told apart.
 
     Args:
-        ids: IDs as `msgid.parse` accepts them; None is left out. Text with the digits as the client wrote them.
+        ids: IDs as `msgid.parse` accepts them; None and other missing values are left out. Text with the digits as the client wrote them.
         times: The messages' own times in milliseconds since 1970, as their producers set them, in the same order.
 
     Returns:
@@ -136,7 +137,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
         the reasons, ``ids_per_second`` and ``collision_risk``.
 
     Raises:
-        TypeError: if ``ids`` is a single text or bytes.
+        TypeError: if ``ids`` is a single text or bytes, or a table.
         ValueError: if ``times`` has another length.
 
     >>> from msgid import Generator
@@ -147,6 +148,8 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     busiest second of a generator: 50 IDs
     risk that a copy of a generator, with its node and pid and at half its rate, repeats an ID within a day: 1
     """
+    if hasattr(ids, "columns") or isinstance(ids, Mapping):
+        raise TypeError("ids must be IDs, got a table: pass its column of IDs")
     check_several(ids)
     generators, malformed = _grouped(ids, times)
     told = [(sample, fingerprint(sample)) for sample in generators]
@@ -170,9 +173,9 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
     malformed = 0
     pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
     for value, time in pairs:
-        if value is None:
+        given = None if is_missing(value) else plain(value)
+        if given is None:
             continue
-        given = plain(value)
         try:
             id = parse(given)  # type: ignore[arg-type]
         except InvalidMessageId:

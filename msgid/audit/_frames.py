@@ -14,7 +14,7 @@ from msgid._validate import quote
 from msgid.audit._duck import quoted
 from msgid.audit._parquet_files import arrow_types
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.ids._bytes import check_several, identity, plain
+from msgid.ids._bytes import check_several, identity, is_missing, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from msgid.audit._paths import File
 
 _DECIMAL_DIGITS: Final = 38
+
+
+class _OfPolars(Unreadable):
+    """A column of a type that Polars does not export to Arrow, or exports as other values."""
+
+    def __init__(self, type: str) -> None:
+        super().__init__(f"is of the type {type} of Polars: cast it to text")
+        self.type = type
 
 
 class _Frame(NamedTuple):
@@ -142,15 +150,7 @@ def _array(values: Any) -> Any:
         values = [None if None in row else bytes(row) for row in rows] if values.ndim > 1 else rows
     elif hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return _made(lambda: pa.chunked_array(values))
-    return _of_list([None if _is_missing(value) else plain(value) for value in values])
-
-
-def _is_missing(value: object) -> bool:
-    """Return whether a value stands for a missing one: None, or NaN, NaT or NA of pandas and NumPy."""
-    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
-        return True
-    name = type(value).__name__
-    return name in ("NAType", "NaTType") or (name in ("datetime64", "timedelta64") and value != value)  # noqa: PLR0124
+    return _of_list([None if is_missing(value) else plain(value) for value in values])
 
 
 def _of_list(values: list[Any]) -> Any:
@@ -206,7 +206,7 @@ def _of_pandas(series: Any) -> Any:
 def _of_polars(series: Any) -> Any:
     kind = str(series.dtype)
     if kind.startswith("Object") or "Int128" in kind:
-        raise Unreadable(f"is of the type {kind} of Polars: cast it to text")
+        raise _OfPolars(kind)
     return _made(series.to_arrow)
 
 
@@ -216,6 +216,7 @@ def _of_polars(series: Any) -> Any:
 def _source_of_columns(duck: Any, name: str, frame: _Frame, wanted: set[str] | None) -> Source:
     arrays: dict[str, Any] = {}
     refused: dict[str, str] = {}
+    kinds = dict.fromkeys(frame.names, "unknown")
     for place, column in enumerate(frame.names):
         if frame.names.index(column) != place:
             refused[column] = f"it has several columns {quote(column)}"
@@ -224,20 +225,21 @@ def _source_of_columns(duck: Any, name: str, frame: _Frame, wanted: set[str] | N
                 arrays[column] = _readable(frame.column(place))
             except Unreadable as error:
                 refused[column] = f"the column {quote(column)} {error}"
+                kinds[column] = getattr(error, "type", "unknown")
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
         shown = ", ".join(f"{quote(column)} {len(array):,}" for column, array in arrays.items())
         raise ValueError(f"cannot read {name}: its columns must have one length, got {shown}")
-    return _registered(duck, name, frame.names, arrays, refused)
+    return _registered(duck, name, kinds, arrays, refused)
 
 
 def _registered(
-    duck: Any, name: str, names: Sequence[str], arrays: Mapping[str, Any], refused: dict[str, str]
+    duck: Any, name: str, types: dict[str, str], arrays: Mapping[str, Any], refused: dict[str, str]
 ) -> Source:
     """Return Arrow arrays as a source; a column without one is not in use."""
     relation = duck.new_name("frame")
     own = {column: f"column{place}" for place, column in enumerate(arrays)}
-    types, refused = dict.fromkeys(names, "unknown"), dict(refused)
+    refused = dict(refused)
     no_column = pa.table({"row": pa.nulls(0)})
     try:
         duck.register(relation, pa.table([*arrays.values()], names=[*own.values()]) if arrays else no_column)
@@ -252,8 +254,8 @@ def _registered(
                 described[own[column]] = type
         kept = {own[column]: array for column, array in arrays.items() if own[column] in described}
         duck.register(relation, pa.table(kept) if kept else no_column)
-    types |= {column: described.get(own[column], str(array.type)) for column, array in arrays.items()}
-    for column in names:
+    types = types | {column: described.get(own[column], str(array.type)) for column, array in arrays.items()}
+    for column in types:
         if column not in arrays:
             refused.setdefault(column, f"the column {quote(column)} is not in use")
     values = {column: quoted(one) for column, one in own.items()}
@@ -412,7 +414,7 @@ def _arrow_part(duck: Any, file: File) -> Part:
     if is_mapped:
         table = reader.read_all()
         arrays = {name: _readable(table.column(place)) for place, name in enumerate(table.column_names)}
-        (part,) = _registered(duck, file.shown, table.column_names, arrays, {}).parts
+        (part,) = _registered(duck, file.shown, dict.fromkeys(arrays, "unknown"), arrays, {}).parts
         return part
     stream = _Stream(duck, batches, batches(), None)  # the rows are decompressed in each scan
     relation = duck.new_name("frame")

@@ -81,6 +81,7 @@ class Roles:
     def __init__(self, duck: Duck, source: Source, columns: Columns, rules: Rules) -> None:
         if any(part.kinds for part in source.parts):  # the values of JSON tell their types
             source = keep(duck, source, columns.names.values())
+        source.scan(columns.names.values())  # refuses a column that cannot be read
         self.duck, self.source, self.columns = duck, source, columns
         self._rules, types = rules, source.columns
         self._near = "landed" if columns.landed else "sent"

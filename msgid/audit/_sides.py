@@ -19,7 +19,7 @@ from msgid.audit._parts import cast, common_type
 from msgid.audit._roles import Logs, Roles, _identity, _is_v1, _seconds_of, kind_of
 from msgid.audit._run import audited
 from msgid.audit._sources import keep, open_file, open_frame
-from msgid.ids._bytes import plain
+from msgid.ids._bytes import is_missing, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -260,14 +260,9 @@ def _checked_ids(which: str, items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         if _is_offset(item) or _position(item) is not None:
             raise _mixed(which, item, "IDs")
-        if not (_is_missing(item) or isinstance(plain(item), str | bytes)):
+        if not (is_missing(item) or isinstance(plain(item), str | bytes)):
             raise TypeError(f"{_kinds_of_sides(which)}, got an item {quote(item)}")
         yield item
-
-
-def _is_missing(item: object) -> bool:
-    """Return whether a value stands for a missing one: None, or NaN, NaT or NA of pandas."""
-    return item is None or (isinstance(item, float) and item != item) or type(item).__name__ in ("NAType", "NaTType")  # noqa: PLR0124
 
 
 def _is_offset(item: object) -> bool:
@@ -357,26 +352,28 @@ class Side(Roles):
         )
         self._logs = Logs(name, join.replace(table, name))
 
-    def messages(self, *, by_position: bool, content: str | None, is_timed: bool, blocks: str | None = None) -> str:
-        """Return the relation of the rows: ``log``, ``off``, ``id``, ``content`` and ``time``.
+    def messages(self, *, by_position: bool, content: Content | None, is_timed: bool, blocks: str | None = None) -> str:
+        """Return the relation of the rows: ``log``, ``off``, ``id``, ``content``, its ``text`` and ``time``.
 
         Args:
             by_position: Whether the key of a message is its position, or its ID.
-            content: The expression of the content, or None.
+            content: The content, or None.
             is_timed: Whether the times are used.
             blocks: The relation of the blocks, ``log`` and ``block``, whose rows are used. Default: all rows.
         """
-        rows = f"SELECT *, NULL AS content, {self._identity()} AS identity FROM {self.base}"
+        rows = f"SELECT *, NULL AS content, NULL AS text, {self._identity()} AS identity FROM {self.base}"
         if content is not None:
-            base = self._selected([*self._needed, *self.columns.content], f"{content} AS content")
+            base = self._selected(
+                [*self._needed, *self.columns.content], f"{content.value} AS content", f"{content.text} AS text"
+            )
             rows = f"SELECT *, {self._identity()} AS identity FROM ({base})"
         if by_position:
-            text = self._placed(f"({rows})", "identity", "content")
+            text = self._placed(f"({rows})", "identity", "content", "text")
         else:
             key = "CASE WHEN identity IS NOT NULL THEN 1 END AS log, CAST(NULL AS BIGINT) AS off"
-            text = f"SELECT {key}, {self._time()} AS time, identity, content FROM ({rows})"
+            text = f"SELECT {key}, {self._time()} AS time, identity, content, text FROM ({rows})"
         time = "time" if is_timed else _NULL
-        text = f"SELECT log, off, identity AS id, content, {time} AS time FROM ({text}) AS r"
+        text = f"SELECT log, off, identity AS id, content, text, {time} AS time FROM ({text}) AS r"
         if blocks is not None:
             text += f" WHERE EXISTS (SELECT 1 FROM {blocks} AS b WHERE b.log = r.log AND b.block = r.off // 65536)"
         return self._view("messages", text) if self.source.is_cheap else self.duck.kept("messages", text)
@@ -469,8 +466,20 @@ def _measured_bytes(value: str) -> str:
 # --- Contents of two sides ---
 
 
-def content_of_sides(duck: Duck, sides: Sequence[Side]) -> list[str | None]:
-    """Return the expression of the content of each of two sides, of one type; None if a side lacks it.
+class Content(NamedTuple):
+    """The content of a row in DuckDB's SQL.
+
+    Attributes:
+        value: The expression by which contents are equal.
+        text: The text of the values whose hash DuckDB gives to other values too.
+    """
+
+    value: str
+    text: str
+
+
+def content_of_sides(duck: Duck, sides: Sequence[Side]) -> list[Content | None]:
+    """Return the content of each of two sides, of one type; None if a side lacks it.
 
     Raises:
         ValueError: if two columns do not have one kind of type.
@@ -478,10 +487,23 @@ def content_of_sides(duck: Duck, sides: Sequence[Side]) -> list[str | None]:
     names = [side.columns.content for side in sides]
     if not all(names):
         return [None, None]
-    check_contents(*([(name, kind_of(side.source.columns[name])) for name in side.columns.content] for side in sides))
-    pairs = zip(*([(name, side.source.columns[name]) for name in side.columns.content] for side in sides), strict=True)
-    values = [_values_of_one_type(duck, *pair) for pair in pairs]
-    return [f"row({', '.join(of_side)})" for of_side in zip(*values, strict=True)]
+    columns = [[(name, side.source.columns[name]) for name in side.columns.content] for side in sides]
+    check_contents(*([(name, kind_of(type)) for name, type in of_side] for of_side in columns))
+    pairs = [_values_of_one_type(duck, *pair) for pair in zip(*columns, strict=True)]
+    weak = [
+        place
+        for place, types in enumerate(zip(*columns, strict=True))
+        if any(kind_of(type) == "nested" or type.startswith(_WEAK) for _, type in types)
+    ]
+    found: list[Content | None] = []
+    for values in zip(*pairs, strict=True):
+        texts = ", ".join(f"CAST({values[place]} AS VARCHAR)" for place in weak)
+        found.append(Content(f"row({', '.join(values)})", f"row({texts})" if weak else "NULL"))
+    return found
+
+
+_WEAK: Final = ("HUGEINT", "UHUGEINT", "DECIMAL", "UUID")
+"""Types of 128 bits, of which DuckDB's hash is the same for several values, such as 0 and -1; and so for nested types."""
 
 
 def check_contents(sent: Sequence[tuple[str, str]], table: Sequence[tuple[str, str]]) -> None:

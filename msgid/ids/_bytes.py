@@ -57,6 +57,14 @@ def plain(value: object) -> object:
     return value.tobytes() if kind.__name__ == "void" and hasattr(value, "tobytes") else value
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value stands for a missing one: None, or NaN, NaT or NA of pandas and NumPy."""
+    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
+        return True
+    name = type(value).__name__
+    return name in ("NAType", "NaTType") or (name in ("datetime64", "timedelta64") and value != value)  # noqa: PLR0124
+
+
 def check_several(ids: object) -> None:
     """Raise `TypeError` if a single ID, or a value that cannot be iterated, is passed in place of several IDs."""
     if isinstance(ids, str | bytes | bytearray | memoryview) or not hasattr(ids, "__iter__"):

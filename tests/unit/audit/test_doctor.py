@@ -282,3 +282,14 @@ def test_doctor_of_one_text_or_too_few_times_raises():
     with pytest.raises(ValueError, match=r"argument 2 is shorter"):
         doctor(counted(range(2)), [1])
     assert doctor([]).makers == []
+
+
+def test_table_in_place_of_ids_is_refused_and_missing_values_are_no_ids():
+    """The names and the columns of a frame are not IDs; NaN, NULL of Arrow and NaT stand for no ID."""
+    pa = pytest.importorskip("pyarrow")
+    id = "0156F7E71C361B21BC024CCDBE00000007"
+    for table in (pa.table({"id": [id]}), {"id": [id]}):
+        with pytest.raises(TypeError, match="got a table: pass its column of IDs"):
+            doctor(table)
+    for ids in (pa.array([id, None]), [id, float("nan"), None]):
+        assert doctor(ids).rows == 1

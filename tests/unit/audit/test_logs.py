@@ -95,7 +95,9 @@ def check_logs(seed, number):
     chance.shuffle(rows)
     log, offset, content, time, landed = zip(*rows, strict=True)
     kind = pa.timestamp("us", "UTC")
-    table = pa.table({"log": log, "n": offset, "body": content, "at": pa.array(time, kind), "in": pa.array(landed, kind)})
+    table = pa.table(
+        {"log": log, "n": offset, "body": content, "at": pa.array(time, kind), "in": pa.array(landed, kind)}
+    )
     report = audit.audit_table(table, source="log", offset="n", content="body", timestamp="at", landed="in",
                                max_gaps=1_000_000)  # fmt: skip
     lines, gaps, counted = [], [], {}
@@ -122,7 +124,8 @@ def test_rows_of_a_check_are_those_of_the_model():
     """`rows_of` has each missing range, and each row of a repeated, conflicting, late or backward message."""
     report, logs = check_logs(7, 40)
     ranges = report.rows_of("missing_offsets").to_pylist()
-    assert [tuple(row.values()) for row in ranges] == sorted(gap for name, rows in logs.items() for gap in model(name, rows)[1])
+    missing = sorted(gap for name, rows in logs.items() for gap in model(name, rows)[1])
+    assert [tuple(row.values()) for row in ranges] == missing
     for check, place in {"duplicate_messages": 0, "conflicting_messages": 1}.items():
         expected = []
         for name, rows in logs.items():
