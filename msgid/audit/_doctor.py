@@ -129,7 +129,8 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     the messages' times, some of them can be told apart.
 
     Args:
-        ids: IDs as `msgid.parse` accepts them; None and other missing values are left out. Text with the digits as the client wrote them.
+        ids: IDs as `msgid.parse` accepts them; None and other missing values are left out. Text with the digits as the
+            client wrote them.
         times: The messages' own times in milliseconds since 1970, as their producers set them, in the same order.
 
     Returns:

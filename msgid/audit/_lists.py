@@ -32,7 +32,7 @@ _WRITTEN: Final = {
 
 
 class Lists:
-    """The rows of each check of an audit. It keeps the connection, and so the statements' relations, as long as it lives."""
+    """The rows of each check of an audit. The connection, and so the relations of the statements, live as long."""
 
     def __init__(
         self, roles: Roles, relations: Relations, reduction: Reduction, rules: Rules, findings: list[Finding]
