@@ -43,15 +43,14 @@ def carriers():
     made = {
         "arrow": lambda: table,
         "record batch": lambda: table.to_batches()[0],
-        "reader": lambda: table.to_reader(),
+        "reader": table.to_reader,
         "mapping": lambda: COLUMNS,
         "mapping of arrays": lambda: {"id": table["id"], "offset": np.arange(3)},
         "list of mappings": lambda: [dict(zip(COLUMNS, row, strict=True)) for row in ROWS],
         "relation of another connection": lambda: duckdb.connect().from_arrow(table),
     }
     for name in ("pandas", "polars"):
-        frames = pytest.importorskip(name) if name == "pandas" else __import__("importlib").import_module(name)
-        made[name] = lambda frames=frames: frames.DataFrame(COLUMNS)
+        made[name] = lambda name=name: pytest.importorskip(name).DataFrame(COLUMNS)
     return made
 
 
