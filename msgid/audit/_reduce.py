@@ -142,16 +142,17 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
     reduction.keep("faults", late_faults=late, shortest=rules.shortest)
     reduction.keep("counted")
     ((rows, unplaced, number_of_logs),) = reduction.rows("sums")
-    largest, logs = reduction.rows("largest", most=MAX_SCOPES), reduction.rows("logs", most=MAX_ROWS)
-    gaps = reduction.rows("gaps", most=rules.max_gaps)
-    totals = {fault: (total, scopes) for fault, total, scopes in reduction.rows("totals")}
+    totals = {fault: (total, scopes, ranges) for fault, total, scopes, ranges in reduction.rows("totals")}
+    largest = reduction.rows("largest", most=MAX_SCOPES) if totals.keys() - {"holes"} else []
+    gaps = reduction.rows("gaps", most=rules.max_gaps) if "missing_offsets" in totals else []
+    logs = reduction.rows("logs", most=MAX_ROWS)
     names = relations.names([*{row[1] for row in largest} | {row[0] for row in (*logs, *gaps)}])
     counted = []
     for fault, log, total, low, high, wrong in largest:
         y = high if fault == "missing_offsets" else wrong or None
         counted.append(Counted(fault, names[log], total, low, y))
     counted += _rest(counted, totals)
-    lengths = {"logs": number_of_logs, "gaps": reduction.rows("number_of_gaps")[0][0]}
+    lengths = {"logs": number_of_logs, "gaps": totals.get("missing_offsets", (0, 0, 0))[2]}
     return part_of(
         counted,
         lengths,
@@ -160,12 +161,12 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
             for log, n, low, high, first, last, *counts in logs
         ],
         gaps=[Gap("offset", names[log], low, high, n) for log, low, high, n in gaps],
-    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0))[0])
+    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0, 0))[0])
 
 
-def _rest(counted: list[Counted], totals: Mapping[str, tuple[int, int]]) -> Iterator[Counted]:
+def _rest(counted: list[Counted], totals: Mapping[str, tuple[int, int, int]]) -> Iterator[Counted]:
     """Yield the counts of the logs beyond those that a report names, by fault."""
-    for fault, (total, scopes) in totals.items():
+    for fault, (total, scopes, _) in totals.items():
         named = [one.count for one in counted if one.check == fault]
         if fault != "holes" and scopes > len(named):
             yield Counted(fault, None, total - sum(named), scopes - len(named))
@@ -190,7 +191,9 @@ COUNTED_STARTS: Final = _declared(*COUNTED)
 """The starts of the nodes of generators."""
 
 
-def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, has_content: bool) -> list[Facts]:
+def facts_of_ids(
+    reduction: Reduction, relations: Relations, rules: Rules, *, has_content: bool, rows: int | None
+) -> list[Facts]:
     """Return the facts of the IDs of a table, and of the logs if IDs alone give the positions.
 
     Args:
@@ -198,6 +201,7 @@ def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, ha
         relations: The relations of the table.
         rules: The rules of the audit.
         has_content: Whether contents are compared.
+        rows: The number of rows; None if it is unknown.
     """
     reduction.keep("words")
     reduction.keep("fields")
@@ -217,7 +221,9 @@ def facts_of_ids(reduction: Reduction, relations: Relations, rules: Rules, *, ha
 
         spans = reduction.text("spans", counted=COUNTED_STARTS)
         parts += reduction._engine.facts(spans, lambda *columns: facts_of_words(columns, rules), "node")
-    parts += _facts_of_others(reduction, v1, has_content)
+    if rows is None:
+        ((rows,),) = reduction._engine.rows(f"SELECT count(*) FROM {reduction._words['ids']}")
+    parts += _facts_of_others(reduction, rows, v1, has_content)
     if relations.placed is None and "position" in origins:
         positions = reduction.keep("positions", position=_declared("position"))
         # The logs have no contents: all rows of one place repeat its message.
@@ -269,9 +275,8 @@ def _orphans(reduction: Reduction, relations: Relations) -> Iterator[Counted]:
         yield Counted("orphan_ids", TABLE, number, text=_id_text(*first[0]))
 
 
-def _facts_of_others(reduction: Reduction, v1: int, has_content: bool) -> Iterator[Facts]:
+def _facts_of_others(reduction: Reduction, rows: int, v1: int, has_content: bool) -> Iterator[Facts]:
     """Yield the facts of the values that are not version-1 IDs."""
-    ((rows,),) = reduction._engine.rows(f"SELECT count(*) FROM {reduction._words['ids']}")
     yield NOTHING._replace(rows=rows)
     if rows == v1:
         return
@@ -322,6 +327,7 @@ def facts_of(engine: Engine, relations: Relations, rules: Rules, given: dict[str
     if relations.placed is not None:
         parts.append(facts_of_logs(reduction, relations, rules, is_dated=given["landed"]))
     if relations.ids is not None:
-        of_ids = facts_of_ids(reduction, relations, rules, has_content=given["content"])
+        rows = parts[0].rows if parts else None
+        of_ids = facts_of_ids(reduction, relations, rules, has_content=given["content"], rows=rows)
         parts += of_ids if relations.placed is None else [part._replace(rows=0) for part in of_ids]
     return merged([*parts, NOTHING._replace(columns=given)], rules.max_gaps), reduction

@@ -83,10 +83,12 @@ WHERE own.sent < before.sent
 UNION ALL
 SELECT 'late_messages', log, off, off, CAST(1 AS BIGINT), wrong FROM {late}
 
--- counted: of each fault and log, the sum, and an example: the largest range, the latest message, or the first one.
-SELECT fault, log, total, low, high, wrong
+-- counted: of each fault and log, the sum, the number of ranges, and an example: the largest range, the latest message,
+-- or the first one.
+SELECT fault, log, total, ranges, low, high, wrong
 FROM (
     SELECT fault, log, low, high, wrong, CAST(sum(n) OVER (PARTITION BY fault, log) AS BIGINT) AS total,
+        count(*) OVER (PARTITION BY fault, log) AS ranges,
         row_number() OVER (PARTITION BY fault, log ORDER BY CASE fault WHEN 'missing_offsets' THEN n
             WHEN 'late_messages' THEN wrong ELSE 0 END DESC, low) AS place
     FROM {faults}
@@ -102,14 +104,11 @@ FROM (
 ) AS ranked
 WHERE place <= {most}
 
--- totals: of each fault, the sum and the number of logs.
-SELECT fault, CAST(sum(total) AS BIGINT), count(*) FROM {counted} GROUP BY fault
+-- totals: of each fault, the sum, the number of logs and the number of ranges.
+SELECT fault, CAST(sum(total) AS BIGINT), count(*), CAST(sum(ranges) AS BIGINT) FROM {counted} GROUP BY fault
 
 -- gaps: the largest missing ranges.
 SELECT log, low, high, n FROM {faults} WHERE fault = 'missing_offsets' ORDER BY n DESC, log, low LIMIT {most}
-
--- number_of_gaps: the number of missing ranges.
-SELECT count(*) FROM {faults} WHERE fault = 'missing_offsets'
 
 -- logs: the logs, those with most faults first.
 SELECT l.log, n, low, high, first_time, last_time, coalesce(missing, 0) AS missing, coalesce(repeated, 0) AS repeated,
