@@ -264,7 +264,7 @@ def report_of_sides(
     hashed = ("off, id, content" if with_ids else "off, content") if by_position else "id, content"
     comparison = Comparison(
         duck, by_position, with_ids,
-        hash=f"CAST(hash(hash({hashed})) >> 1 AS BIGINT)",
+        hash=f"CAST(hash(hash({hashed}, text)) >> 1 AS BIGINT)",
         block=f"CASE WHEN id IS NOT NULL THEN CAST(hash(id) % {NUMBER_OF_BLOCKS} AS BIGINT) END",
     )  # fmt: skip
     for which, one, side, content in zip(("sent", "table"), both, sides, content_of_sides(duck, sides), strict=True):

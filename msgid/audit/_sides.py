@@ -503,7 +503,7 @@ def content_of_sides(duck: Duck, sides: Sequence[Side]) -> list[Content | None]:
 
 
 _WEAK: Final = ("HUGEINT", "UHUGEINT", "DECIMAL", "UUID")
-"""Types of 128 bits, of which DuckDB's hash is the same for several values, such as 0 and -1; and so for nested types."""
+"""Types of 128 bits: DuckDB's hash of several values is the same, such as of 0 and -1. So is that of nested values."""
 
 
 def check_contents(sent: Sequence[tuple[str, str]], table: Sequence[tuple[str, str]]) -> None:
