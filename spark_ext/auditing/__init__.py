@@ -1,7 +1,7 @@
-"""Audits of DataFrames: the rules of `msgid.audit` on digests that Spark makes.
+"""Audits of DataFrames: the statements of `msgid.audit`, run by Spark.
 
-`_reductions` reduces rows to words: 32 offsets or sequence numbers are one row with a mask. It counts IDs, reduces
-words to blocks, and passes both to the rules.
+`_roles` reads the columns of a table, `_engine` runs the statements of `msgid.audit`, and `_lists` returns the rows of
+a check.
 """
 
 from msgid._validate import check_installed

@@ -38,7 +38,7 @@ class SparkEngine:
     words: Final = {"div": "DIV", "known_in": "", "known_out": " IGNORE NULLS"}
 
     def __init__(self, spark: SparkSession, max_gaps: int) -> None:
-        self._spark, self._max_gaps = spark, max_gaps
+        self.spark, self._max_gaps = spark, max_gaps
         self._frames: dict[str, DataFrame] = {}
         self._few: set[str] = set()
 
@@ -50,11 +50,11 @@ class SparkEngine:
 
     def frame(self, text: str) -> DataFrame:
         """Return the rows of a query as a DataFrame."""
-        frames = {name: self._frames[name] for name in _NAME.findall(text)}
+        frames: dict[str, Any] = {name: self._frames[name] for name in _NAME.findall(text)}
         if not self._few.issuperset(frames):
             for name in self._few.intersection(_JOINED.findall(text)):
                 frames[name] = F.broadcast(frames[name])
-        return self._spark.sql(text, **frames)
+        return self.spark.sql(text, **frames)
 
     def kept(self, name: str, text: str) -> str:
         """Return the name of a relation with the rows of a query, which is run once.
@@ -100,7 +100,7 @@ class SparkEngine:
                 yield pa.RecordBatch.from_arrays([pa.array([as_json(merged(parts, max_gaps))])], ["facts"])
 
         # With long offsets, Spark refuses the text that a function returns.
-        with settings(self._spark, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
+        with settings(self.spark, {"spark.sql.execution.arrow.useLargeVarTypes": "false"}):
             return [of_json(row["facts"]) for row in df.mapInArrow(shipped(reduced), "facts string").collect()]
 
 

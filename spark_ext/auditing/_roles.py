@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -77,20 +78,25 @@ class Roles:
             "landed": micros_of(df, columns.landed, rules.timezone),
         }
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the table has offsets; else IDs may be the positions."""
+        return self._columns.offset is not None
+
     def relations(self, engine: SparkEngine) -> Relations:
         """Return the relations of the table."""
         columns, df = self._columns, self._df
         base = engine.add("base", df.select(*(moment.alias(name) for name, moment in self._times.items())))
         placed = contents = ids = id_contents = children = identities = None
-        content = [content_of(df, columns).alias("content")] if columns.content else []
+        content = {"content": content_of(df, columns)} if columns.content else {}
         if columns.offset is not None:
             placed = engine.add("placed", self.placed())
-            contents = engine.add("placed_contents", self.placed(*content)) if content else placed
+            contents = engine.add("placed_contents", self.placed(**content)) if content else placed
         if columns.id is not None:
             ids = engine.add("ids", self.ids())
-            id_contents = engine.add("id_contents", self.ids(*content)) if content else ids
+            id_contents = engine.add("id_contents", self.ids(**content)) if content else ids
         if columns.id is not None and columns.parent is not None:
-            of_parents = engine.add("parents", self.ids(identity(id_text(df, columns.parent)).alias("parent")))
+            of_parents = engine.add("parents", self.ids(parent=identity(id_text(df, columns.parent))))
             fields = "{node} AS node, {pid} AS pid".format_map(WORDS)
             text = f"SELECT key, part, place, {fields}, parent FROM {of_parents} WHERE key IS NOT NULL"
             children = engine.add("children", engine.frame(text))
@@ -98,38 +104,36 @@ class Roles:
         group = "count(DISTINCT content)" if content else "CAST(1 AS BIGINT)"
         return Relations(base, placed, contents, ids, id_contents, children, identities, _same, group, WORDS)
 
-    def placed(self, *others: Column) -> DataFrame:
+    def placed(self, **others: Column) -> DataFrame:
         """Return the rows by their places: the log and the offset are both NULL if one of them is."""
         log, off = placed_columns(self._df, self._columns)
-        sent, landed = self._times["sent"], self._times["landed"]
-        time = sent
+        time = self._times["sent"]
         if self._columns.timestamp is None and self._columns.id is not None:
             time = seconds_of(id_text(self._df, self._columns.id)) * 1_000_000
-        return self._df.select(
-            log.alias("log"), off.alias("off"), sent.alias("sent"), landed.alias("landed"), time.alias("time"), *others
-        )
+        values = {"log": log, "off": off, **self._times, "time": time, **others}
+        return self._df.select(*(value.alias(name) for name, value in values.items()))
 
-    def ids(self, *others: Column) -> DataFrame:
+    def ids(self, **others: Column) -> DataFrame:
         """Return the rows by their IDs: key, part and place of version 1, and the identity of any other value."""
         assert self._columns.id is not None
-        id = id_text(self._df, self._columns.id)
+        near = self._times["landed" if self._columns.landed else "sent"]
+        values = {"id": id_text(self._df, self._columns.id), "near": near, **others}
+        rows = self._df.select(*(value.alias(name) for name, value in values.items()))
+        id = F.col("id")
         raw = v1_bytes(id)
         # Spark evaluates a repeated part once only if it does not stand below a condition.
         last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
         other = F.coalesce(identity(id), F.when(id.isNotNull(), F.lit("")))
-        landed, seconds = self._times["landed"], seconds_of(id)
-        conditions = [(seconds - AHEAD_S) * 1_000_000 > landed] if self._columns.landed else []
-        conditions += [] if self._rules.earliest is None else [seconds < self._rules.earliest]
-        future = F.lit(0)
-        if conditions:
-            future = F.when(reduce(lambda one, other: one | other, conditions), F.lit(1)).otherwise(F.lit(0))
-        return self._df.select(
+        future = [(seconds_of(id) - AHEAD_S) * 1_000_000 > F.col("near")] if self._columns.landed else []
+        future += [] if self._rules.earliest is None else [seconds_of(id) < self._rules.earliest]
+        is_future = reduce(or_, future) if future else F.lit(False)
+        return rows.select(
             F.substring(raw, 1, layout.BODY_LENGTH).alias("key"),
             F.shiftright(last, _PLACE_BITS).alias("part"),
             last.bitwiseAND((1 << _PLACE_BITS) - 1).alias("place"),
             F.when(raw.isNull(), other).alias("value"),
-            self._times["landed" if self._columns.landed else "sent"].alias("near"),
-            future.alias("future"),
+            "near",
+            F.when(is_future, F.lit(1)).otherwise(F.lit(0)).alias("future"),
             *others,
         )
 
@@ -150,7 +154,7 @@ def kind_of(df: DataFrame, name: str) -> str:
 
 
 def text_column(df: DataFrame, name: str) -> Column:
-    """Return a column as text of Spark's default collation; CHAR(n) and collations that ignore spaces have none."""
+    """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
     value, field = F.col(quoted_name(name)), df.schema[name]
     text = value.cast("string")
     is_padded = str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
@@ -224,15 +228,15 @@ def check_moments(df: DataFrame, argument: str, name: str, last: int | None, unr
         return
     text = value.cast("string")
     number = F.when(text.rlike(_DIGITS), try_cast(text, "decimal(20, 0)"))
-    (greatest, least), = df.agg(F.max(number), F.min(text)).collect()
+    ((greatest, least),) = df.agg(F.max(number), F.min(text)).collect()
     if greatest is not None:
         check_unit(f"`{argument}`", int(greatest), 1_000)
     if unread and isinstance(type, StringType) and least is not None:
         is_local = df.where(text.rlike(_DATE_TIME) & (text == F.lit(least))).limit(1).count()
         if is_local:
             raise ValueError(
-                f"`{argument}` must have times that name their offset from UTC, got {quote(least)}: pass timezone='UTC' "
-                "if the times are in UTC, or another offset"
+                f"`{argument}` must have times that name their offset from UTC, got {quote(least)}: "
+                "pass timezone='UTC' if the times are in UTC, or another offset"
             )
 
 

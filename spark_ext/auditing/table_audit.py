@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StringType
-
 from msgid._known_tables import ids_inside
 from msgid.audit._inputs import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
@@ -16,7 +14,8 @@ from spark_ext._arguments import check_dataframe, check_ids, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._engine import SparkEngine
-from spark_ext.auditing._roles import Roles, check_moments, id_text, kind_of
+from spark_ext.auditing._lists import Lists
+from spark_ext.auditing._roles import Roles, check_moments, kind_of
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.columns._expressions import has_slash
 from spark_ext.formats.message_formats import message_format
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions, Rules
+    from msgid.audit._options import AuditOptions
     from msgid.audit._reduce import Reduction, Relations
     from msgid.audit.facts import Facts
 
@@ -39,15 +38,13 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     A table that `messages` or a job has written needs no arguments, and neither do the rows of the connectors of Kafka
     and RocketMQ: their columns are known.
 
-    A table of at most 50,000 rows is collected by one action and audited on the driver. The rows of a larger table are
-    read once for the IDs and once for the positions, in the JVM, and reduced to words of 32 numbers and blocks of
-    65,536. The rules of `msgid.audit` read the blocks, and the words of those blocks alone in which something is
-    missing or out of order: on the driver, or in Python workers if there are many. With ``timestamp``, ``landed`` or
-    ``content``, each message is compared by itself, which takes more time, and the times are read once more for their
-    number. The driver collects a bounded number of rows.
+    Spark runs the statements that `msgid.audit` runs with DuckDB: one way for any number of rows. The JVM reads the
+    rows once for the IDs and a few times for the positions, and repeated messages once more, with their contents.
+    Python workers read the IDs of generators, 32 in a row, and values that are not IDs. The driver collects a bounded
+    number of rows. ``rows_of`` of the report returns all rows of a check as a DataFrame.
 
     If an executor is lost, the audit ends with Spark's error, and can run again. If the session has a checkpoint
-    folder, the words and blocks are written there, and the audit survives.
+    folder, intermediate rows are written there, and the audit survives.
 
     Parameters
     ----------
@@ -65,7 +62,7 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     ------
     ValueError
         If the table does not have a column, a column has the wrong type, or ``df`` is a stream. Also if integers of
-        ``timestamp`` are seconds.
+        ``timestamp`` are seconds, or if no time names its offset from UTC.
     TypeError
         If ``df`` is not a DataFrame of Spark, the name of a column is not text, or an option has another name.
 
@@ -94,10 +91,13 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     df, columns = audited(df, named)
     check_workers(df.sparkSession)
     engine = SparkEngine(df.sparkSession, rules.max_gaps)
-    relations = Roles(df, columns, rules).relations(engine)
+    roles = Roles(df, columns, rules)
+    relations = roles.relations(engine)
     facts, reduction = facts_of(engine, relations, rules, columns.given)
     facts = _with_moments(engine, df, columns, facts, relations, reduction)
-    return AuditReport(df.sparkSession, report_of(facts, rules))
+    report = report_of(facts, rules)
+    report._rows = Lists(engine, roles, reduction, rules, report.findings)
+    return AuditReport(df.sparkSession, report)
 
 
 def _with_moments(
@@ -147,8 +147,5 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
-            kind = df.schema[column].dataType
-            check_ids(f"`{argument}`", column, kind)
-            if not isinstance(kind, StringType):
-                df = df.withColumn(column, id_text(df, column))
+            check_ids(f"`{argument}`", column, df.schema[column].dataType)
     return df, columns

@@ -13,17 +13,19 @@ import pytest
 from click.testing import CliRunner
 from helpers.queues import NAMES as DETAILS
 from helpers.queues import several
-from helpers.spark_sizes import SIZES
 from helpers.vector_files import redelivered
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
+from msgid._known_tables import Columns
 from msgid.audit import facts
-from spark_ext.auditing._reductions import id_words, log_summary
-from spark_ext.auditing._values import rows_by_role
-from spark_ext.auditing.table_audit import audit_of
+from msgid.audit._options import rules_in
+from msgid.audit._reduce import STATEMENTS
+from spark_ext.auditing._engine import SparkEngine
+from spark_ext.auditing._roles import Roles
 from spark_ext.cli import spark_ext as command
 
 pytestmark = pytest.mark.spark
@@ -44,11 +46,6 @@ def same(spark_report, local, parts=PARTS):
         assert getattr(spark_report.local, part) == getattr(local, part)
 
 
-def audit_in(way):
-    """Return `spark_ext.audit` with sizes at which a small table goes one way."""
-    return lambda df, **options: audit_of(df, options, SIZES[way])
-
-
 @pytest.mark.details
 def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
     """The IDs are in the properties; redelivered messages have the log of their retry topic; odd properties, too."""
@@ -65,29 +62,17 @@ def test_audit_of_rocketmq_rows_is_that_of_python(spark, tmp_path):
     same(spark_ext.audit(df), msgid.audit.audit_table(table))
 
 
-WITHOUT_ANSI = [("driver", "true"), ("summaries", "false"), pytest.param("spread", "false", marks=pytest.mark.variants)]
-DRIVER_OFTEN = ["driver", *(pytest.param(way, marks=pytest.mark.variants) for way in ("summaries", "spread"))]
-
-
-@pytest.fixture(params=["driver", "summaries", pytest.param("spread", marks=pytest.mark.variants)])
-def way(request):
-    """`spark_ext.audit` in each way: the rows on the driver, summaries on the driver, and Spark alone."""
-    return audit_in(request.param)
-
-
 @pytest.mark.details
-@pytest.mark.parametrize("way", DRIVER_OFTEN, indirect=True)
-def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path, way):
+def test_audit_of_simulated_tables_is_that_of_python(spark, tmp_path):
     """Every list of the report is equal, examples included, whichever columns are given."""
     table = several((6, 7, 8, 13, 20, 41))[1]
     df = read(spark, table, tmp_path)
     for columns in (DETAILS, PLACES, {}):
-        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
+        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 @pytest.mark.details
-@pytest.mark.parametrize("way", ["summaries", pytest.param("spread", marks=pytest.mark.variants)], indirect=True)
-def test_generators_whose_node_declares_another_origin_are_those_of_python(spark, tmp_path, way):
+def test_generators_whose_node_declares_another_origin_are_those_of_python(spark, tmp_path):
     """Random nodes of other programs, beside derived IDs with and without their parent, and positions in logs."""
     nodes = [first << 40 | 5 for first in (0x07, 0x0B, 0x0F, 0xFB)]
     ids = [layout.pack(node, pid, 9 + n // 20, n) for node in nodes for pid in (1, 0xFFFF) for n in range(60) if n % 13]
@@ -99,9 +84,9 @@ def test_generators_whose_node_declares_another_origin_are_those_of_python(spark
     assert (len(report.generators), len(report.logs)) == (8, 1)
     assert {"missing_sequences", "orphan_ids", "missing_offsets"} <= {finding.check for finding in report.findings}
     df = read(spark, table, tmp_path)
-    same(way(df, parent="parent"), report)
+    same(spark_ext.audit(df, parent="parent"), report)
     only = table.slice(0, 4 * 2 * 55)
-    same(way(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
+    same(spark_ext.audit(read(spark, only, tmp_path)), msgid.audit.audit_table(only))
 
 
 def hostile():
@@ -124,13 +109,13 @@ def hostile():
 
 
 @pytest.mark.details
-@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
-def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi, way):
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.variants)], indirect=True)
+def test_audit_of_hostile_ids_is_that_of_python(spark, tmp_path, ansi):
     """Kinds, reasons, examples, wrapped months, orphans and positions are those of Python, in both ANSI modes."""
     table = hostile()
     df = read(spark, table, tmp_path)
     for columns in ({"landed": "landed", "parent": "parent", "content": "n"}, {}):
-        same(way(df, **columns), msgid.audit.audit_table(table, **columns))
+        same(spark_ext.audit(df, **columns), msgid.audit.audit_table(table, **columns))
 
 
 def odd():
@@ -156,7 +141,7 @@ ODD = {
 
 
 @pytest.mark.details
-def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way):
+def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path):
     """A time after the year 9999 or before the year 1 is not read: with a time zone, without one, and as a date."""
     days = [0, 2_932_896, 2_932_897, 100_000_000, -719_162, -719_163]
     micros = [day * 86_400_000_000 for day in days]
@@ -173,31 +158,31 @@ def test_audit_of_times_outside_the_years_is_that_of_python(spark, tmp_path, way
         columns = {"id": None, "offset": "offset", "timestamp": timestamp, "landed": landed}
         local = msgid.audit.audit_table(table, **columns)
         assert (local.logs[0].first_time.year, local.logs[0].last_time.year) == (1, 9999)
-        same(way(df, **columns), local)
+        same(spark_ext.audit(df, **columns), local)
 
 
 @pytest.mark.details
-@pytest.mark.parametrize(("way", "ansi"), WITHOUT_ANSI, indirect=True)
-def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi, way):
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.variants)], indirect=True)
+def test_audit_of_odd_columns_is_that_of_python(spark, tmp_path, ansi):
     """Names with dots, backticks and capitals, decimals, dates, times without time zone, long IDs and NULLs."""
     table = odd()
     df = read(spark, table, tmp_path)
     local = msgid.audit.audit_table(table, **ODD)
-    same(way(df, **ODD), local)
+    same(spark_ext.audit(df, **ODD), local)
     assert {finding.check for finding in local.findings} >= {"missing_offsets", "missing_ids", "malformed_ids"}
     for rows in (table[:0], table[:1]):
         few = read(spark, rows, tmp_path)
-        same(way(few, **ODD), msgid.audit.audit_table(rows, **ODD))
+        same(spark_ext.audit(few, **ODD), msgid.audit.audit_table(rows, **ODD))
 
 
 @pytest.mark.details
-def test_audit_of_many_logs_is_that_of_python(spark, tmp_path, way):
+def test_audit_of_many_logs_is_that_of_python(spark, tmp_path):
     """A thousand logs with a fault each are listed in the same order, and the others are counted."""
     logs = 1_200
     sources = [f"log {n // 3}" for n in range(3 * logs)]
     table = pa.table({"source": sources, "offset": [(0, 2 + n % 5, 2 + n % 5)[n % 3] for n in range(3 * logs)]})
     df = read(spark, table, tmp_path)
-    same(way(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
+    same(spark_ext.audit(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
 
 
 def test_lists_of_a_report_are_dataframes(spark):
@@ -210,19 +195,103 @@ def test_lists_of_a_report_are_dataframes(spark):
     assert report.rows == 2
 
 
-def test_summaries_of_a_table_need_no_python_worker_and_no_task_of_their_own_log(spark, connect, tmp_path):
-    """The plans have Spark's own functions alone, and a log of many offsets is many groups."""
-    table = pa.table({"id": [V1] * 3, "source": ["a"] * 3, "offset": [0, 40, 70_000], "content": [b"x"] * 3})
-    df = read(spark, table, tmp_path)
-    columns = msgid._known_tables.Columns("id", ("source",), offset="offset")
-    details = columns._replace(content=("content",))
-    words, blocks = (log_summary(rows_by_role(df, named), named) for named in (columns, details))
-    assert (words.count(), blocks.select("block").distinct().count()) == (3, 2)
-    if not connect:
-        for summary in (id_words(rows_by_role(df, details), details, None), words, blocks):
-            plan = summary._jdf.queryExecution().executedPlan().toString()
-            assert "Python" not in plan
-            assert "ArrowEval" not in plan
+COLUMNS = Columns("id", ("source",), offset="offset", timestamp="timestamp", content=("content",), landed="landed")
+
+
+def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
+    """Spark's own functions read each row, and a log of many offsets is several blocks."""
+    moments = pa.array([AT] * 3, pa.timestamp("us", "UTC"))
+    table = pa.table({"id": [V1] * 3, "source": ["a"] * 3, "offset": [0, 40, 70_000], "content": [b"x"] * 3,
+                      "timestamp": moments, "landed": moments})  # fmt: skip
+    engine, rules = SparkEngine(spark, 10), rules_in({})
+    relations = Roles(read(spark, table, tmp_path), COLUMNS, rules).relations(engine)
+    words = {
+        **engine.words,
+        **relations.words,
+        **{
+            name: getattr(relations, name) for name in ("placed", "contents", "ids", "id_contents", "contents_of_group")
+        },
+    }
+    words["asked"] = engine.add("asked", spark.createDataFrame([("a", 40)], "log string, off bigint"))
+    frames = {name: engine.frame(STATEMENTS[name].format_map(words))
+              for name in ("blocks", "steps", "messages", "words", "texts")}  # fmt: skip
+    assert {name: df.count() for name, df in frames.items()} == {
+        "blocks": 2, "steps": 1, "messages": 1, "words": 1, "texts": 0}  # fmt: skip
+    for name, df in frames.items() if not connect else ():
+        plan = df._jdf.queryExecution().executedPlan().toString()
+        assert "Python" not in plan, name
+        assert "ArrowEval" not in plan, name
+
+
+def test_an_audit_leaves_no_name_in_the_session(spark):
+    """The relations of an audit are not tables of the user's session, also after an error."""
+    before = [table.name for table in spark.catalog.listTables()]
+    df = spark.createDataFrame([(V1, "a", 1), (V1, "a", 4)], "id string, source string, offset bigint")
+    report = spark_ext.audit(df)
+    assert report.rows_of("missing_offsets").collect() == [("a", 2, 3, 2)]
+    with pytest.raises(ValueError, match="milliseconds"):
+        spark_ext.audit(df.selectExpr("*", "1800000000L AS timestamp"))
+    assert [table.name for table in spark.catalog.listTables()] == before
+
+
+@pytest.mark.details
+def test_times_without_a_zone_are_read_by_the_timezone_or_refused(spark):
+    """The error names the argument and the cure; a time that names its offset keeps it."""
+    rows = [(0, "2026-01-01 00:00:00.5"), (1, "2026-01-01T01:00:00+02:00")]
+    df = spark.createDataFrame(rows, "offset bigint, timestamp string")
+    for timezone_, first in ((None, None), ("+01:00", "2025-12-31T23:00:00.500000+00:00")):
+        local = msgid.audit.audit_table(df.toArrow(), id=None, timezone=timezone_)
+        same(spark_ext.audit(df, id=None, timezone=timezone_), local)
+        assert local.untimed == (0 if first else 1)
+        assert first is None or local.logs[0].last_time.isoformat() == first
+    with pytest.raises(ValueError, match="`timestamp` must have times that name their offset from UTC"):
+        spark_ext.audit(df.where("offset = 0"), id=None)
+
+
+@pytest.mark.details
+def test_spaces_at_the_end_of_a_char_column_are_not_part_of_its_values(spark):
+    """Two spellings of one ID are one ID, and a log has its name."""
+    padded = StructType([StructField(name, StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(40)"})
+                         for name in ("id", "source")] + [StructField("offset", LongType())])  # fmt: skip
+    df = spark.createDataFrame([(V1 + " " * 6, "a  ", 0), (V1.lower() + " " * 6, "a  ", 1)], padded)
+    report = spark_ext.audit(df)
+    assert [(one.check, one.count) for one in report.local.findings] == [("duplicate_ids", 1)]
+    assert [one.source for one in report.local.logs] == ["a"]
+
+
+FIRST_COLUMNS = {
+    "missing_offsets": ["log", "first", "last", "count"],
+    "missing_sequences": ["generator", "first", "last", "count"],
+    "duplicate_messages": ["msgid_log", "msgid_offset"],
+    "conflicting_messages": ["msgid_log", "msgid_offset"],
+    "late_messages": ["msgid_log", "msgid_offset", "seconds_late"],
+    "time_backwards": ["msgid_log", "msgid_offset", "seconds_back"],
+    "synthetic_node": ["scope", "count", "example", "meaning"],
+}
+"""The columns before those of the table."""
+
+
+@pytest.mark.details
+def test_rows_of_each_check_are_those_of_python(spark, tmp_path):
+    """A check of messages has the table's columns, and each row of each such message."""
+    tables = [(hostile(), {"landed": "landed", "parent": "parent", "content": "n"}), (several((6, 7, 8))[1], DETAILS)]
+    seen = set()
+    for number, (table, columns) in enumerate(tables):
+        path = tmp_path / str(number)
+        path.mkdir()
+        local, report = msgid.audit.audit_table(table, **columns), spark_ext.audit(read(spark, table, path), **columns)
+        for check in {finding.check for finding in local.findings}:
+            seen.add(check)
+            rows, theirs = report.rows_of(check), local.rows_of(check)
+            own = [] if rows.columns[0] in ("log", "generator", "scope") else table.column_names
+            if check in FIRST_COLUMNS or own:
+                assert rows.columns == FIRST_COLUMNS.get(check, []) + own
+            assert rows.columns == theirs.column_names
+            text = [name for name in rows.columns if name not in ("landed", "content", "timestamp")]
+            values = (table.select(text).to_pylist() for table in (rows.toArrow(), theirs))
+            one, other = (sorted(map(repr, value)) for value in values)
+            assert one == other, check
+    assert {"missing_offsets", "duplicate_messages", "malformed_ids", "orphan_ids", "duplicate_ids"} <= seen
 
 
 def test_wrong_arguments_of_an_audit_are_refused(spark):
