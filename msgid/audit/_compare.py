@@ -18,9 +18,9 @@ from msgid.audit._reduce import Reduction, moment, statements
 from msgid.audit._roles import check_moments
 from msgid.audit._sides import Opened, Side, check_sent_columns, content_of_sides, names_in_sent, opened, settings_in
 from msgid.audit._sources import read_error
-from msgid.audit.definitions import FAULTS, MAX_MESSAGES, MAX_SCOPES, TABLE
+from msgid.audit.definitions import FAULTS, MAX_MESSAGES, MAX_ROWS, MAX_SCOPES, TABLE
 from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
-from msgid.audit.report import APART, Report, add_uncompared, findings_of
+from msgid.audit.report import APART, Report, SentLog, add_uncompared, findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -165,6 +165,7 @@ def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Ta
         report = _report_of_counts(blocks)
     read = report.rows_read = report.sent or 0, report.rows
     report.sent, report.rows = sum(sent["rows"].to_pylist()), sum(landed["rows"].to_pylist())
+    report.sent_logs = _logs_of(sent, {one.scope for one in report.findings})
     if not any(one.check == "lost_messages" for one in report.findings):
         report.complete_until = moment(last_time(sent))
     differ = "1 block differs" if blocks.num_rows == 1 else f"{blocks.num_rows:,} blocks differ"
@@ -179,6 +180,13 @@ def report_of_blocks(sent: pa.Table, landed: pa.Table, compared: Callable[[pa.Ta
         report.complete_until = None
     add_uncompared(report, lacking, "offset")
     return report
+
+
+def _logs_of(sent: pa.Table, names: set[str]) -> dict[str, SentLog]:
+    """Return some logs of a digest."""
+    ends = sent.group_by("source").aggregate([("rows", "sum"), ("low", "min"), ("high", "max")])
+    values = zip(*(ends[name].to_pylist() for name in ("source", "rows_sum", "low_min", "high_max")), strict=True)
+    return {log: SentLog(*numbers) for log, *numbers in values if log in names}
 
 
 def _report_of_counts(blocks: pa.Table) -> Report:
@@ -366,12 +374,15 @@ class Comparison(Reduction):
         self.keep("differing")
         self.keep("groups")
         largest, listed = self.rows("largest", most=MAX_SCOPES), self.rows("listed", most=most)
-        names = names_of([*{row[1] for row in (*largest, *listed)}])
+        logs = self.rows("sent_logs", most=MAX_ROWS) if self._by_position else []
+        names = names_of([*{row[1] for row in (*largest, *listed)} | {row[0] for row in logs}])
         groups = [Group(fault, names[log], *rest) for fault, log, *rest in largest]
-        for fault, number, messages, rows, logs, time, untimed in self.rows("rest", most=MAX_SCOPES):
-            groups.append(Group(fault, None, number, messages, rows, logs, None, time, untimed))
+        for fault, number, messages, rows, others, time, untimed in self.rows("rest", most=MAX_SCOPES):
+            groups.append(Group(fault, None, number, messages, rows, others, None, time, untimed))
         differences = [(fault, names[log], *rest) for fault, log, *rest in listed]
-        return report_of_groups(groups, differences, (counts[0], counts[1]), not_checked, self._by_position)
+        report = report_of_groups(groups, differences, (counts[0], counts[1]), not_checked, self._by_position)
+        report.sent_logs = {names[log]: SentLog(*numbers) for log, *numbers in logs}
+        return report
 
 
 def not_compared(sent: Columns, table: Columns, by_position: bool) -> dict[str, str]:

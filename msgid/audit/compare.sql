@@ -7,8 +7,8 @@
 -- blocks: of each block of one side, the number of its rows and the sum of their hashes. Equal messages have equal
 -- blocks. The rows without a key are those of the block NULL.
 SELECT log, block, count(*) AS n, sum(hash % 4294967296) AS lower, sum(hash {div} 4294967296) AS upper,
-    min(time) AS first_time, max(time) AS last_time, count(time) AS timed
-FROM (SELECT log, {block} AS block, {hash} AS hash, time FROM {side}) AS r
+    min(off) AS low, max(off) AS high, min(time) AS first_time, max(time) AS last_time, count(time) AS timed
+FROM (SELECT log, off, {block} AS block, {hash} AS hash, time FROM {side}) AS r
 GROUP BY log, block
 
 -- suspects: the blocks in which the sides differ.
@@ -74,6 +74,11 @@ WHERE place > {most} GROUP BY fault
 
 -- listed: the first messages with a fault.
 SELECT fault, log, off, id FROM {differing} ORDER BY fault, log, off, id LIMIT {most}
+
+-- sent_logs: the rows of sent and their ends, of the logs with a fault.
+SELECT log, CAST(sum(n) AS BIGINT), min(low), max(high) FROM {sent_blocks} AS b
+WHERE EXISTS (SELECT 1 FROM {groups} AS g WHERE g.log = b.log) AND block IS NOT NULL
+GROUP BY log ORDER BY log LIMIT {most}
 
 -- digest: of each log and block of 65,536 offsets, the number of its rows, its ends and the sums of the hashes.
 SELECT log, off {div} 65536 AS block, count(*) AS n, min(off) AS low, max(off) AS high, min(time) AS first_time,

@@ -47,6 +47,14 @@ def test_lost_changed_repeated_and_extra_messages_are_named():
     assert report.summary == "1 message lost, 1 changed, 1 duplicated, 1 info in 6 rows, compared with 5 sent"
 
 
+def test_logs_of_sent_have_their_own_ends():
+    """The page shows the faults of a log in all of its sent messages; a log without faults is left out."""
+    sent = pa.table({"source": [*"aaab"], "offset": [3, 5, 9, 1]})
+    report = audit.compare(sent, pa.table({"source": [*"abb"], "offset": [5, 1, 1]})[:2], **PLACES)
+    assert {name: tuple(log) for name, log in report.sent_logs.items()} == {"a": (3, 3, 9)}
+    assert audit.compare(["a"], ["b"]).sent_logs == {}
+
+
 def test_spellings_of_other_identities_are_one():
     """The version byte of version 0 and the case of a UUID do not matter; any other text is itself."""
     broker, uuid = "7F0000010000238F000000000001E240", "74B158CA-DDB3-498F-B0A9-9EEC1C6197AE"

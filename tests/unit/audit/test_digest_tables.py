@@ -139,6 +139,7 @@ def test_comparison_of_digests_names_the_messages_and_reads_their_blocks(tmp_pat
     assert (report.findings, report.differences) == (whole.findings, whole.differences)
     assert (report.rows, report.sent, report.complete_until) == (whole.rows, whole.sent, whole.complete_until)
     assert max(report.rows_read) <= 2 * 65_536 + 2 * 16_384
+    assert report.sent_logs == whole.sent_logs
     assert audit.compare(*paths, **columns, digests=(digests[0], digests[0])).rows_read == (0, 0)
     in_memory = audit.compare(sent, landed, **columns, digests=digests)
     assert in_memory.differences == whole.differences
