@@ -92,7 +92,7 @@ def _frame_of(table: Any) -> _Frame | None:
         return _Frame([str(name) for name in table], lambda place: _array(columns[place]))
     if _is_of("pandas", table) and hasattr(table, "columns"):
         return _Frame([str(name) for name in table.columns], lambda place: _of_pandas(table.iloc[:, place]))
-    if _is_of("polars", table) and hasattr(table, "columns") and hasattr(table, "to_series"):
+    if _is_of("polars", table, "DataFrame"):
         return _Frame(list(table.columns), lambda place: _of_polars(table.to_series(place)))
     several = isinstance(table, pa.Array | pa.ChunkedArray | Sequence) or _is_of("numpy", table, "ndarray")
     several = several and not isinstance(table, str | bytes | bytearray | memoryview)

@@ -201,7 +201,6 @@ def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names:
         "compression": files[0].compression,
         "filename": FILE_COLUMN,
         "hive_partitioning": False,
-        **_new_line(header.line_end),
     }
     read = _reader("read_csv", files, options, columns)
     has_nul = " OR ".join(f"contains({cell}, chr(0))" for cell in cells)
@@ -211,15 +210,6 @@ def _csv_part(files: Sequence[File], header: _Header, delimiter: str, has_names:
         f"WHEN {has_nul} THEN error('{_NUL} ' || {FILE_COLUMN}) ELSE true END"
     )
     return Part(types, values, f"{read} WHERE {checked}", refused)
-
-
-def _new_line(line_end: str) -> dict[str, str]:
-    r"""Return the option of DuckDB for the end of a line: it would take the first break, also of a cell.
-
-    With the option, it loses the rows of lines that end with ``\r\n``; without it, it finds this end at the first line.
-    """
-    names = {"\n": "\\n", "\r": "\\r"}
-    return {"new_line": names[line_end]} if line_end in names else {}
 
 
 def _reader(function: str, files: Sequence[File], options: dict[str, Any], columns: str) -> str:

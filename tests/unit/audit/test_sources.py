@@ -327,6 +327,14 @@ def test_bytes_beside_uuids_that_are_not_uuids_end_the_scan_with_one_line(duck, 
     assert "\n" not in str(caught.value)
 
 
+def test_uuids_bytes_and_text_of_three_files_are_text(duck, tmp_path):
+    for name, column in zip(
+        "abc", (pa.array(BYTES[:1], pa.uuid()), pa.array(BYTES[1:2]), pa.array(["x"])), strict=True
+    ):
+        parquet(tmp_path / f"{name}.parquet", id=column)
+    assert rows_of(duck, tmp_path) == [(str(UUIDS[0]),), (str(UUIDS[1]),), ("x",)]
+
+
 def test_moments_of_several_units_are_exact(duck, tmp_path):
     parquet(tmp_path / "a.parquet", t=pa.array([1_000], pa.timestamp("us")))
     parquet(tmp_path / "b.parquet", t=pa.array([1_000_001], pa.timestamp("ns")))

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 sources = pytest.importorskip("msgid.audit._sources")
 hypothesis = pytest.importorskip("hypothesis")
 
@@ -214,6 +214,16 @@ def test_fault_that_one_thread_does_not_see_is_refused(duck, tmp_path):
     """DuckDB reads two rows of this file, and no error."""
     path = written(tmp_path, 'a\n"\n"b","', "a.csv")
     assert "the row that begins at line 2 is not CSV" in refusal(duck, path, header=False)
+
+
+def test_line_of_an_error_behind_a_cell_with_a_line_break_is_counted_anew(duck, tmp_path):
+    """DuckDB counts a row as one line; a thread may meet a fault before another one meets the cell."""
+    path = written(tmp_path, "id,n\n" + "1,x\n" * 20_000 + '1,"a\nb"\n1,x\n"y"z,2\n')
+    error = duckdb.InvalidInputException(
+        f"CSV Error on Line: 20004\nValue with unterminated quote found.\n file = {path}"
+    )
+    reason = sources.open_file(duck, path).explained(error)
+    assert reason.startswith("the row that begins at line 20,005 is not CSV: ")
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------
