@@ -142,11 +142,11 @@ class Roles:
 
     def rows_in_logs(self) -> str:
         """Return the rows of the table by their places; ``whole`` has all columns of a row."""
-        return self._placed(f"({self._selected([*self.source.columns], 't AS whole')})", "whole")
+        return self._placed(f"({self._selected(self.source.readable, 't AS whole')})", "whole")
 
     def rows_with_ids(self) -> str:
         """Return the rows of the table by their IDs; ``whole`` has all columns of a row."""
-        return self._ids(f"({self._selected([*self.source.columns], 't AS whole')})", "whole")
+        return self._ids(f"({self._selected(self.source.readable, 't AS whole')})", "whole")
 
     def _kept(self) -> str:
         """Read the columns of a text file once, but the content."""

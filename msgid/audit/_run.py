@@ -133,7 +133,7 @@ def audited(duck: Duck, source: Source, named: Mapping[str, Any]) -> tuple[Sourc
     names = [*source.columns]
     inside = ids_inside(names, named)
     if inside is not None:
-        table = duck.table(source.scan(names))
+        table = duck.table(source.scan(source.readable))
         source = open_frame(duck, inside.audited_rows(table))
         names = [*source.columns]
     return source, checked_columns(names, named)
