@@ -30,6 +30,8 @@ _PREFIX: Final = "msgid-audit-"
 _LOCK: Final = "lock"
 _CHUNK: Final = 1 << 16
 """The rows of a result that are Python's values at one time."""
+_GROUPED: Final = 480
+"""Bytes that a row of a group takes in NumPy."""
 _SHOWN_AFTER: Final = 1.0
 """Seconds before the first line of progress."""
 
@@ -149,6 +151,12 @@ class Duck:
         sizes = self.rows(f"SELECT {group}, count(*) FROM {name} GROUP BY {group} ORDER BY {group}")
         first = size = 0
         for place, (_, number) in enumerate(sizes):
+            if number * _GROUPED > self._limits.memory:
+                needed = number * _GROUPED / (1 << 20)
+                raise OutOfRoom(
+                    f"cannot audit the table: one {group} has {number:,} rows of IDs that do not follow one another, which "
+                    f"take {needed:,.0f} MiB of memory: allow more (memory)"
+                )
             size += number
             if size >= 16 * _CHUNK or place == len(sizes) - 1:
                 ends = f"WHERE {group} BETWEEN {sizes[first][0]} AND {sizes[place][0]}"

@@ -38,13 +38,21 @@ _WAS_TEXT: Final = (
     "if this column was text before an engine read it as a number, read it as text; else pass another column"
 )
 
+
+def _odd_identity(value: str) -> str:
+    """Return the identity of a value that is no version-1 ID: text of other lengths than those of IDs is its own."""
+    return (
+        f"CASE WHEN strlen({value}) IN (32, 34, 36, 56, 58) THEN msgid_identity({value}) ELSE nullif({value}, '') END"
+    )
+
+
 WORDS: Final = {
     "node": "CAST(key >> 75 AS BIGINT)",
     "pid": "CAST((key >> 59) & 65535 AS BIGINT)",
     "seconds": f"CAST((key >> 27) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}",
     "word": "CAST(key & 134217727 AS BIGINT)",
     "is_uuid": f"regexp_full_match(value, '{_UUID}')",
-    "identity": "msgid_identity(value)",
+    "identity": _odd_identity("value"),
 }
 """The fields of a key, which are the first 123 bits after the version of an ID, and the identity of a value."""
 
@@ -187,7 +195,7 @@ class Roles:
         is_future = [f"({seconds} - {AHEAD_S}) * 1000000 > landed"] if self.columns.landed else []
         is_future += [] if self._rules.earliest is None else [f"{seconds} < {self._rules.earliest}"]
         future = f"CASE WHEN {' OR '.join(is_future)} THEN 1 ELSE 0 END" if is_future else "0"
-        read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || id[3:] AS UHUGEINT) END"
+        read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || substr(id, 3) AS UHUGEINT) END"
         return (
             f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
             f"CASE WHEN number IS NULL THEN id END AS value, {self._near} AS near, {future} AS future{others} "
@@ -396,15 +404,15 @@ def _is_v1(id: str) -> str:
 
 
 def _seconds_of(id: str) -> str:
-    return f"(TRY_CAST('0x' || {id}[19:26] AS BIGINT) + {layout.EPOCH_UNIX})"
+    return f"(TRY_CAST('0x' || substr({id}, 19, 8) AS BIGINT) + {layout.EPOCH_UNIX})"
 
 
 def _identity(id: str) -> str:
     """Return the identity of the text of an ID."""
-    number = f"TRY_CAST('0x' || {id}[3:] AS UHUGEINT)"
+    number = f"TRY_CAST('0x' || substr({id}, 3) AS UHUGEINT)"
     return (
         f"CASE WHEN {_is_v1(id)} AND {number} IS NOT NULL THEN upper({id}) "
-        f"WHEN regexp_full_match({id}, '{_UUID}') THEN {id} ELSE msgid_identity({id}) END"
+        f"WHEN regexp_full_match({id}, '{_UUID}') THEN {id} ELSE {_odd_identity(id)} END"
     )
 
 
