@@ -342,9 +342,11 @@ def unreadable_file(error: BaseException) -> str | None:
 
     >>> unreadable_file(RuntimeError("Encountered error while reading file file:///in/a%20b.csv. File is short."))
     '/in/a b.csv'
+    >>> unreadable_file(RuntimeError("Encountered error while reading file file:/in/a.parquet. Could not read footer."))
+    '/in/a.parquet'
     """
     found = _UNREADABLE.search(str(error))
-    return None if found is None else unquote(found[1]).removeprefix("file://")
+    return None if found is None else re.sub("^file:(//)?", "", unquote(found[1]))
 
 
 def python_error_in(error: BaseException, pattern: str) -> str | None:

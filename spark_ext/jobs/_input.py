@@ -11,6 +11,7 @@ import csv
 import io
 import re
 import warnings
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("csv", "tsv", "json", "parquet", "text")
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+_COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4")
 _SEPARATORS: Final = {"csv": ",", "tsv": "\t"}
 _BOOKS: Final = re.compile(r"_SUCCESS|_metadata|_common_metadata|_columns\.json|_writer\.json|\..*\.crc")
 """Files that belong to a table and do not hold rows."""
@@ -67,7 +69,7 @@ def guess_format(path: str) -> str:
     >>> guess_format("logs/ids.tsv.gz"), guess_format("ids.txt")
     ('tsv', 'text')
     """
-    endings = [end[1:].lower() for end in PurePath(path).suffixes if end.lower() not in (".gz", ".bz2", ".zst")]
+    endings = [end[1:].lower() for end in PurePath(path).suffixes if end.lower() not in _COMPRESSED]
     return _ENDINGS.get(endings[-1], "text") if endings else "text"
 
 
@@ -100,11 +102,13 @@ def check_ending(path: str) -> None:
     Raises:
         BadInput: if it is unknown, such as that of a page or a spreadsheet.
     """
-    try:
-        format_of_ending(PurePath(path).name)
-    except Unreadable as error:
-        if files_in(path) is None and not _PATTERN.search(path):
-            raise BadInput(f"cannot read {path}: {error}") from None
+    with suppress(Unreadable):
+        if format_of_ending(PurePath(path).name) in (None, *FORMATS):
+            return
+    if files_in(path) is None and not _PATTERN.search(path):
+        ending = [end for end in PurePath(path).suffixes if end.lower() not in _COMPRESSED][-1]
+        formats = ", ".join(FORMATS)
+        raise BadInput(f"cannot read {path}: files that end with {ending!a} are not known; pass the format: {formats}")
 
 
 def literal_path(path: str) -> str:
@@ -253,7 +257,25 @@ def _read_parquet(spark: SparkSession, path: str) -> DataFrame:
         if "CANNOT_MERGE_SCHEMAS" in conditions:
             words = words_of(error, "CANNOT_MERGE_SCHEMAS")
             raise BadInput(f"cannot read {path}: a column has several types in its files: {words}") from None
+        if "PARQUET_TYPE_ILLEGAL" in conditions:
+            raise BadInput(f"cannot read {path}: {_illegal_columns(path)}") from None
         raise
+
+
+def _illegal_columns(path: str) -> str:
+    """Return why Spark cannot read the types of Parquet files: most often, a column is of UUIDs."""
+    import pyarrow.parquet as pq
+
+    files, inner = filesystem(path)
+    inside = [inner] if files_in(path) is None else [f"{inner}/{name}" for name in files_in(path) or ()]
+    with suppress(OSError, ValueError):
+        for one in inside:
+            schema = pq.ParquetFile(one, filesystem=files).schema
+            names = [schema.column(n).path for n in range(len(schema)) if schema.column(n).logical_type.type == "UUID"]
+            if names:
+                columns = f"the column {names[0]!r} is" if len(names) == 1 else f"the columns {', '.join(names)} are"
+                return f"{columns} of UUIDs, which Spark does not read; write text, or audit the file with msgid audit"
+    return "a column has a type that Spark does not read"
 
 
 class _Csv(NamedTuple):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
 from msgid._known_tables import JOB_TABLES, beside_job_tables
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
+from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
 from spark_ext.jobs._input import BadInput, check_ending, files_in, is_table, read_rows
 from spark_ext.jobs._output import written
 
@@ -72,7 +75,16 @@ def read_input(
         return rows if aside is None else rows.unionByName(aside, allowMissingColumns=True)
     if format is None:
         check_ending(input)
-    return read_rows(spark, input, format, options)
+    return _whole_rows(read_rows(spark, input, format, options))
+
+
+def _whole_rows(df: DataFrame) -> DataFrame:
+    """Return the rows of files; a line that does not fit the format is one row without values, but for its text."""
+    if CORRUPT not in df.columns:
+        return df
+    is_whole = F.col(CORRUPT).isNull()
+    cells = [name for name in df.columns if name not in (CORRUPT, CORRUPT_REASON)]
+    return df.withColumns({name: F.when(is_whole, F.col(quoted_name(name))) for name in cells})
 
 
 def _table(spark: SparkSession, path: str) -> DataFrame | None:
