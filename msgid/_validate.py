@@ -34,6 +34,15 @@ def quote(value: object) -> str:
     return shown if len(shown) <= QUOTED_LENGTH else f"{shown[:QUOTED_LENGTH]}..."
 
 
+def quote_path(path: str) -> str:
+    r"""Return a path as one line for an error message, whole: its end names the file.
+
+    >>> quote_path("a/b.csv"), quote_path("a\nb")
+    ("'a/b.csv'", "'a\\nb'")
+    """
+    return ascii(path)
+
+
 def is_utf8(value: object) -> bool:
     """Check whether a value is text that UTF-8 has bytes for: text of JSON may hold half a pair of surrogates.
 

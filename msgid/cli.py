@@ -60,7 +60,7 @@ class Commands(click.Group):
             with contextlib.suppress(OSError, ValueError):
                 # Python writes the rest of the output at its exit, which would fail with a second message.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(self._with_options(ctx, str(error))) from None
         return result
 
     def _with_options(self, ctx: click.Context, text: str) -> str:

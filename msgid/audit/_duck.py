@@ -154,8 +154,8 @@ class Duck:
             if number * _GROUPED > self._limits.memory:
                 needed = number * _GROUPED / (1 << 20)
                 raise OutOfRoom(
-                    f"cannot audit the table: one {group} has {number:,} rows of IDs that do not follow one another, which "
-                    f"take {needed:,.0f} MiB of memory: allow more (memory)"
+                    f"cannot audit the table: one {group} has {number:,} rows of IDs that do not follow one another, "
+                    f"which take {needed:,.0f} MiB of memory: allow more with `memory`"
                 )
             size += number
             if size >= 16 * _CHUNK or place == len(sizes) - 1:
@@ -197,9 +197,9 @@ class Duck:
     def _lack_of_room(self, error: str) -> str:
         place = quote(str(self._folder.parent))
         if "max_temp_directory_size" in error:
-            return f"cannot audit the table: no room for temporary files in {place}; choose another folder (temp_dir)"
+            return f"cannot audit the table: no room for temporary files in {place}; choose another `temp_dir`"
         held = self._limits.memory / (1 << 20)
-        return f"cannot audit the table within {held:,.0f} MiB of memory: allow more (memory)"
+        return f"cannot audit the table within {held:,.0f} MiB of memory: allow more with `memory`"
 
 
 def literal(value: object) -> str:

@@ -11,6 +11,7 @@ from msgid import layout
 from msgid._validate import quote
 from msgid.audit._duck import literal
 from msgid.audit._reduce import COUNTED_STARTS
+from msgid.audit._roles import identity_of_parent
 from msgid.audit.definitions import MALFORMED_KIND
 
 if TYPE_CHECKING:
@@ -75,8 +76,10 @@ class Lists:
             wrapped = f"SELECT identity FROM {relation('odd')} WHERE msgid_wraps(identity, near)"
             return f"SELECT whole.* FROM ({with_ids}) AS r WHERE key IS NULL AND {identity} IN ({wrapped})"
         if check == "orphan_ids":
-            same = f"SELECT 1 FROM {relation('orphans')} AS o WHERE o.key = r.key AND o.place = r.place"
-            return f"SELECT whole.* FROM ({with_ids}) AS r WHERE EXISTS ({same})"
+            with_parents = self._roles.rows_with_ids(identity_of_parent())
+            same = "o.key = r.key AND o.place = r.place AND o.parent = r.parent"
+            orphan = f"SELECT 1 FROM {relation('orphans')} AS o WHERE {same}"
+            return f"SELECT whole.* FROM ({with_parents}) AS r WHERE EXISTS ({orphan})"
         return self._of_findings(check)
 
     def _names(self, log: str) -> str:

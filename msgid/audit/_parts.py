@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from msgid._validate import is_utf8, quote
+from msgid._validate import is_utf8, quote, quote_path
 from msgid.audit._duck import quoted
 
 if TYPE_CHECKING:
@@ -123,11 +123,13 @@ class Source:
             if name not in self.columns:
                 reason = f"it does not have a column {quote(name)}"
             if reason is not None:
-                raise ValueError(f"cannot read {quote(self.name)}: {reason}")
+                raise ValueError(f"cannot read {quote_path(self.name)}: {reason}")
         twice = same_without_case(names)
         if twice is not None:
             first, other = map(quote, twice)
-            raise ValueError(f"cannot read {quote(self.name)}: the columns {first} and {other} differ in case only")
+            raise ValueError(
+                f"cannot read {quote_path(self.name)}: the columns {first} and {other} differ in case only"
+            )
         return _selected(self.parts, names, self.columns)
 
 

@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from msgid._known_tables import JOB_TABLES, beside_job_tables, is_hidden
-from msgid._validate import is_utf8, quote
-from msgid.audit._duck import literal
+from msgid._validate import is_utf8, quote, quote_path
+from msgid.audit._duck import OutOfRoom, literal
 from msgid.audit._parts import Unreadable
 from msgid.audit.definitions import FORMATS
 
@@ -93,9 +93,11 @@ def reading(name: str) -> Iterator[None]:
     except FileNotFoundError as error:
         if error.errno is None:  # of a path that the caller has passed
             raise
-        raise ValueError(f"cannot read {quote(name)}: {_reason(error)}") from None
+        raise ValueError(f"cannot read {quote_path(name)}: {_reason(error)}") from None
+    except OutOfRoom:
+        raise
     except _ERRORS as error:
-        raise ValueError(f"cannot read {quote(name)}: {_reason(error)}") from None
+        raise ValueError(f"cannot read {quote_path(name)}: {_reason(error)}") from None
 
 
 _ERRORS: Final = (Unreadable, OSError, EOFError, zlib.error)
@@ -162,7 +164,7 @@ def files_at(duck: Any, path: str, format: Format | None) -> list[File]:
         else:
             files.append(_file(duck, place, str(place), format, root))
     if not files:
-        raise FileNotFoundError(f"no file {quote(path)}")
+        raise FileNotFoundError(f"no file {quote_path(path)}")
     return files
 
 
@@ -292,8 +294,15 @@ def spooled(duck: Any, stream: IO[bytes]) -> Path:
     """Return a new file with the rest of an open file, which is read in steps."""
     place = _new_folder(duck) / "data"
     with place.open("wb") as copy:
-        shutil.copyfileobj(stream, copy, _STEP)
+        _copy(stream, copy)
     return place
+
+
+def _copy(stream: IO[bytes], copy: IO[bytes]) -> None:
+    """Copy a stream in steps. A read of a whole step from a pipe would not end at Ctrl-C."""
+    read = getattr(stream, "read1", stream.read)
+    while data := read(_STEP):
+        copy.write(data)
 
 
 def spooled_copy(duck: Any, file: File, start: bytes, stream: IO[bytes]) -> File:
@@ -303,7 +312,7 @@ def spooled_copy(duck: Any, file: File, start: bytes, stream: IO[bytes]) -> File
     new.parent.mkdir(parents=True, exist_ok=True)
     with new.open("wb") as copy:
         copy.write(start)
-        shutil.copyfileobj(stream, copy, _STEP)
+        _copy(stream, copy)
     return replace(file, path=new.as_posix(), compression="none", root=f"{folder.as_posix()}/" if file.root else "")
 
 

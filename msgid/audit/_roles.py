@@ -129,7 +129,7 @@ class Roles:
                 id_contents = self._view("id_contents", self._ids(with_content, *more))
         if columns.parent is not None and columns.id is not None:
             fields = ", ".join(f"{WORDS[name]} AS {name}" for name in ("node", "pid"))
-            with_parents = self._ids(self.base, f"{_identity('parent')} AS parent")
+            with_parents = self._ids(self.base, identity_of_parent())
             children = self._view(
                 "children", f"SELECT key, part, place, {fields}, parent FROM ({with_parents}) WHERE key IS NOT NULL"
             )
@@ -150,11 +150,11 @@ class Roles:
 
     def rows_in_logs(self) -> str:
         """Return the rows of the table by their places; ``whole`` has all columns of a row."""
-        return self._placed(f"({self._selected(self.source.readable, 't AS whole')})", "whole")
+        return self._placed(f"({self._selected(self.source.readable, 'msgid_row AS whole')})", "whole")
 
-    def rows_with_ids(self) -> str:
-        """Return the rows of the table by their IDs; ``whole`` has all columns of a row."""
-        return self._ids(f"({self._selected(self.source.readable, 't AS whole')})", "whole")
+    def rows_with_ids(self, *more: str) -> str:
+        """Return the rows of the table by their IDs, and further values; ``whole`` has all columns of a row."""
+        return self._ids(f"({self._selected(self.source.readable, 'msgid_row AS whole')})", "whole", *more)
 
     def _kept(self) -> str:
         """Read the columns of a text file once, but the content."""
@@ -174,7 +174,7 @@ class Roles:
 
     def _selected(self, columns: Iterable[str], *more: str) -> str:
         values = ", ".join([*(f"{value} AS {role}" for role, value in self._roles.items()), *more])
-        return f"SELECT {values} FROM ({self.source.scan([*dict.fromkeys(columns)])}) AS t"
+        return f"SELECT {values} FROM ({self.source.scan([*dict.fromkeys(columns)])}) AS msgid_row"
 
     def _placed(self, base: str, *more: str) -> str:
         """Return the rows by their places: the log and the offset are both NULL if one of them is."""
@@ -414,6 +414,11 @@ def _identity(id: str) -> str:
         f"CASE WHEN {_is_v1(id)} AND {number} IS NOT NULL THEN upper({id}) "
         f"WHEN regexp_full_match({id}, '{_UUID}') THEN {id} ELSE {_odd_identity(id)} END"
     )
+
+
+def identity_of_parent() -> str:
+    """Return the column of the identities of parents."""
+    return f"{_identity('parent')} AS parent"
 
 
 def _content(duck: Duck, name: str, type: str) -> str:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import duckdb
 
-from msgid._validate import quote
+from msgid._validate import quote, quote_path
 from msgid.audit._duck import quoted
 from msgid.audit._parquet_files import Only, parquet_source
 from msgid.audit._parts import NULL_TYPE, Part, Source, Unreadable, plain_error, source_of
@@ -122,7 +122,7 @@ def open_frame(duck: Any, table: Any, columns: Iterable[str] | None = None) -> S
 
 def read_error(source: Source, error: Exception) -> ValueError:
     """Return the error of a scan as one line that names the file, and the line where the fault is."""
-    return ValueError(f"cannot read {quote(source.name)}: {source.explained(error) or plain_error(error)}")
+    return ValueError(f"cannot read {quote_path(source.name)}: {source.explained(error) or plain_error(error)}")
 
 
 def keep(duck: Any, source: Source, columns: Iterable[str]) -> Source:

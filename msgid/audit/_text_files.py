@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LINE_LIMIT: Final = 2_000_000
 """Bytes of the longest row of CSV, as DuckDB sets it."""
-_JSON_LINE_LIMIT: Final = 1 << 24
+_JSON_LINE_LIMIT: Final = 1 << 21
 _NAMES_LIMIT: Final = 100_000
 """The most names that the objects of JSON lines may have in all."""
 _NO_CELL: Final = "\x02no cell\x02"

@@ -234,7 +234,7 @@ GROUP BY identity
 SELECT min(identity) FROM {repeated} WHERE {condition}
 
 -- orphans: the derived IDs whose parent is the ID of no row.
-SELECT key, part, place FROM {children} AS c
+SELECT key, part, place, parent FROM {children} AS c
 WHERE parent IS NOT NULL AND (node >> 40) & 15 IN ({derived})
     AND NOT EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = c.node AND g.pid = c.pid)
     AND NOT EXISTS (SELECT 1 FROM {identities} AS i WHERE i.identity = c.parent)

@@ -151,7 +151,7 @@ def test_lines_of_text_are_values(duck, tmp_path, end, start):
         (b"a\r\nb\n", r"line 2 ends with '\n', and the first one with '\r\n'"),
         (b"a\n" * 50_000 + b"b\0\n", "line 50,001 has a NUL character"),
         (b"a\nb\1\2\3\4c\n", "line 2 has the control characters U+0001 to U+0004"),
-        (b"a\n" + b"x" * (1 << 24) + b"\n", "line 2 is longer than 16,777,216 bytes"),
+        (b"a\n" + b"x" * (1 << 21) + b"\n", "line 2 is longer than 2,097,152 bytes"),
     ],
 )
 def test_malformed_text_is_refused_with_its_line(duck, tmp_path, data, reason):

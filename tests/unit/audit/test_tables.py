@@ -369,3 +369,15 @@ def test_ids_of_one_node_that_do_not_fit_into_memory_are_refused_in_one_line(mon
     with pytest.raises(OSError, match=words) as error:
         audit.audit_ids(ids(*((second, 64 * second) for second in range(300))), memory="256MiB")
     assert "\n" not in str(error.value)
+
+
+def test_lists_of_rows_are_those_of_the_finding_whatever_the_names_of_the_columns_are():
+    """A column may have the name of a part of a query, and an orphan is a row, not all rows of its ID."""
+    names = ["t", "whole", "log", "off", "k0", "msgid_log", "value", "key", "content", "place"]
+    table = pa.table({"pos": [0, 0], **{name: ["x", "x"] for name in names}})
+    rows = audit.audit_table(table, id=None, offset="pos", source=[], content=[]).rows_of("duplicate_messages")
+    assert [row["t"] for row in rows.to_pylist()] == ["x", "x"]
+    child = str(msgid.derive_id(V1, "bill"))
+    table = pa.table({"id": [child, child, V1], "parent": [V1[:-1] + "8", V1, None], "n": [1, 2, 3]})
+    report = audit.audit_table(table, parent="parent")
+    assert report.rows_of("orphan_ids")["n"].to_pylist() == [1]
