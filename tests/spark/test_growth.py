@@ -8,10 +8,11 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid._known_tables import Columns
+from msgid.audit._options import Rules
+from msgid.audit._reduce import Reduction
 from msgid.retention import RetentionPolicy
-from spark_ext.auditing._reductions import _blocks_of_words, id_words, log_summary
-from spark_ext.auditing._values import rows_by_role
-from spark_ext.auditing.comparison import _differing, _messages
+from spark_ext.auditing._engine import SparkEngine
+from spark_ext.auditing._roles import Roles
 
 pytestmark = pytest.mark.spark
 
@@ -23,8 +24,12 @@ ROW = (
 )  # fmt: skip
 
 
-def sides(df):
-    return [_messages(rows_by_role(df, PLACED), True, True)] * 2
+def audited(df, statement, columns=PLACED):
+    """The rows of a statement of an audit."""
+    engine = SparkEngine(df.sparkSession, 10)
+    relations = Roles(df, columns, Rules()).relations(engine)
+    names = {name: getattr(relations, name) for name in ("placed", "contents", "ids", "id_contents")}
+    return engine.frame(Reduction(engine, **names, **relations.words).text(statement))
 
 
 def count(state, message, context):
@@ -40,11 +45,9 @@ OPERATIONS = {
     "assign_ids": (lambda df: ids.assign_ids(df, name="x", order_by="offset"), 0, 1, False),
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, source="source", offset="offset", timestamp="timestamp"), 1, 0, False),
-    "compare": (lambda df: _differing(*sides(df), ["scope", "offset"]), 1, 1, False),
-    "audit of IDs": (lambda df: id_words(rows_by_role(df, PLACED), PLACED, None), 1, 0, False),
-    "audit of IDs and contents": (lambda df: id_words(rows_by_role(df, DETAILED), DETAILED, None), 3, 0, False),
-    "audit of offsets": (lambda df: _blocks_of_words(log_summary(rows_by_role(df, PLACED), PLACED)), 2, 0, False),
-    "audit of offsets and times": (lambda df: log_summary(rows_by_role(df, DETAILED), DETAILED), 1, 0, False),
+    "audit of IDs": (lambda df: audited(df, "words"), 1, 0, False),
+    "audit of offsets": (lambda df: audited(df, "blocks"), 1, 0, False),
+    "audit of offsets and times": (lambda df: audited(df, "steps", DETAILED), 1, 1, False),
 }
 
 
@@ -97,9 +100,10 @@ def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
 
 
 @pytest.mark.details
-def test_summaries_of_an_audit_have_a_row_per_word(spark):
-    """A table without gaps has one word per 32 rows, and a block per 65,536."""
-    rows = spark.range(1 << 17).selectExpr("'log' AS source", "id AS offset")
-    words = log_summary(rows_by_role(rows, PLACED._replace(id=None)), PLACED._replace(id=None))
-    assert words.count() == (1 << 17) // 32
-    assert _blocks_of_words(words).count() == 2
+def test_relations_of_an_audit_have_a_row_per_word_and_per_block(spark):
+    """A table without gaps has one word per 32 IDs, one block per 65,536 offsets, and no step."""
+    made = "concat('0156F7E71C361B21BC024CCDBE', lpad(hex(id), 8, '0')) AS id"
+    rows = spark.range(1 << 17).selectExpr(made, "'log' AS source", "id AS offset")
+    assert audited(rows, "words").count() == (1 << 17) // 32
+    assert audited(rows, "blocks").count() == 2
+    assert audited(rows, "steps").count() == 0
