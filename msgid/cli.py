@@ -224,13 +224,18 @@ _AUDIT_OPTIONS = (
 
 
 AUDIT_GROUPS = {
-    "Input": ("format", "delimiter", "header"),
+    "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
     "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
+    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
+}
+"""The options of ``audit`` by task, those of Spark's command, too."""
+_AUDIT_GROUPS = {
+    **AUDIT_GROUPS,
+    "Input": ("format", "delimiter", "header"),
     "Report": ("report", "rows", "openmetrics", "as_json", "fail_on", "allow", "quiet"),
     "Limits": ("memory", "temp_dir"),
 }
-"""The options of ``audit`` by task."""
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -396,7 +401,7 @@ class _Rows(NamedTuple):
 
 
 @msgid.command(
-    cls=Grouped, groups=AUDIT_GROUPS,
+    cls=Grouped, groups=_AUDIT_GROUPS,
     epilog=examples("msgid audit ids.txt", "msgid audit orders.parquet --report audit.html",
                     "msgid audit orders.csv --source topic --source partition --offset offset --fail-on error",
                     "msgid audit 'day=*/*.parquet' --rows missing_offsets=lost.csv", "zcat ids.gz | msgid audit -")

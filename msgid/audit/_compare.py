@@ -496,7 +496,7 @@ class _Lists:
         columns = [
             f"{name}.whole.{quoted(column)} AS {quoted(f'{shown}_{column}')}"
             for name, shown, side in (("sent", "sent", self._sent), ("landed", "table", self._table))
-            for column in side.readable
+            for column in side.source.readable
         ]
         one, other = numbered
         return (

@@ -236,7 +236,7 @@ def doctor_file(
         FileNotFoundError: if the file is missing.
         ValueError: if the file cannot be read, or does not have a column.
     """
-    check_installed("a diagnosis of a file", "arrow", "duckdb")
+    check_installed("a diagnosis of a file", "arrow", "duckdb", "pyarrow")
 
     from msgid.audit._run import ids_and_times
 

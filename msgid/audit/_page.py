@@ -11,14 +11,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid.audit.definitions import FAULTS, TABLE
-from msgid.audit.facts import NAMED, Range, ranges, span, unchecked
-from msgid.audit.report import plural, shown
+from msgid.audit.facts import NAMED, Range, plural, ranges, shown, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgid.audit.facts import LogRow
-    from msgid.audit.report import Report, SentLog
 
 _MAX_ROWS: Final = 300
 """Number of rows of a table in the page; the JSON has all that the report lists."""
@@ -51,7 +49,7 @@ def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def page(report: Report) -> str:
+def page(report: Any) -> str:
     """Return a `msgid.audit.Report` as one HTML page."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -62,7 +60,7 @@ def page(report: Report) -> str:
     )
 
 
-def fragment(report: Report) -> str:
+def fragment(report: Any) -> str:
     """Return a report as a part of a page, without the script that sorts its tables."""
     verdict = "".join(f"<p>{_line(f'{line[:1].upper()}{line[1:]}')}.</p>" for line in report.conclusion)
     title = f"{_line(report.title)}. " if report.title else ""
@@ -90,7 +88,7 @@ def _section(title: str, name: str, inside: str, element: str) -> str:
     return f'<section id="{name}"><h2>{title}</h2><{element}>{inside}</{element}></section>' if inside else ""
 
 
-def _findings(report: Report) -> list[tuple[Any, ...]]:
+def _findings(report: Any) -> list[tuple[Any, ...]]:
     """Return the findings as rows, each with its share of its log, generator or table as a fraction."""
     whole: dict[str, int] = defaultdict(int, {log.source: log.rows + log.missing for log in report.logs})
     whole.update((name, log.rows) for name, log in report.sent_logs.items())
@@ -161,7 +159,7 @@ def _mark(name: str, start: float, width: float, height: int) -> str:
     return f'<rect class="{name}" x="{start:.2f}%" width="{max(width, _NARROWEST):.2f}%" height="{height}"/>'
 
 
-def _timelines(report: Report) -> str:
+def _timelines(report: Any) -> str:
     """Return one track per log, with its missing or different offsets marked."""
     marks: dict[str, list[Range]] = defaultdict(list)
     for one in sorted(_marked(report), key=lambda one: -one.count):
@@ -180,7 +178,7 @@ def _timelines(report: Report) -> str:
     return f'<p><small>{note}</small></p><ul class="logs">{"".join(tracks)}</ul>{tail}' if tracks else ""
 
 
-def _marked(report: Report) -> list[Range]:
+def _marked(report: Any) -> list[Range]:
     """Return the ranges to mark: the offsets in which two sides differ, or the missing ones of a table."""
     if report.sent is not None:
         return [one for one in ranges(report.differences) if one.first is not None]
@@ -195,7 +193,7 @@ def _track_of_log(log: LogRow, marks: list[Range]) -> str:
     return _track(log.source, (log.first_offset, log.first_time), (log.last_offset, log.last_time), marks, asides)
 
 
-def _track_of_differences(scope: str, marks: list[Any], log: SentLog | None) -> str:
+def _track_of_differences(scope: str, marks: list[Any], log: Any) -> str:
     """Return the track of a log of a comparison.
 
     It ends at the last offset of both sides that is known. So a loss at the end of the log is marked there.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from msgid._known_tables import Columns
     from msgid.audit._duck import Duck
     from msgid.audit._options import Rules
-    from msgid.audit._sources import Source
+    from msgid.audit._parts import Source
 
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
                     "UBIGINT", "UHUGEINT")  # fmt: skip

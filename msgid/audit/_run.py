@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from msgid.audit._options import AuditOptions
+    from msgid.audit._parts import Source
     from msgid.audit._reduce import Reduction, Relations
-    from msgid.audit._sources import Source
     from msgid.audit.definitions import Format
     from msgid.audit.facts import Facts
     from msgid.audit.report import Report

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from msgid._known_tables import Columns
     from msgid.audit._options import Rules
-    from msgid.audit._sources import Source
+    from msgid.audit._parts import Source
     from msgid.audit.definitions import Format
 
 _LIMITS: Final = ("timezone", "memory", "temp_dir", "progress")
@@ -402,18 +402,9 @@ class Side(Roles):
             data = " || ".join([f"encode({' || '.join(texts)})", *parts])
         return self._placed(f"(SELECT *, msgid_hash({data}) AS hash FROM ({rows}))", "hash")
 
-    @property
-    def readable(self) -> list[str]:
-        """The columns that DuckDB reads; of two names that differ in case only, the first."""
-        names: dict[str, str] = {}
-        for name in self.source.columns:
-            if name not in self.source.refused:
-                names.setdefault(name.lower(), name)
-        return [*names.values()]
-
     def whole_rows(self, *, by_position: bool) -> str:
         """Return the query of the rows with all their columns, ``whole``, by ``log`` and ``off``, or by ``id``."""
-        rows = self._selected(self.readable, "t AS whole")
+        rows = self._selected(self.source.readable, "msgid_row AS whole")
         if by_position:
             return self._placed(f"({rows})", "whole")
         return f"SELECT CASE WHEN id IS NOT NULL THEN 1 END AS log, {self._identity()} AS id, whole FROM ({rows})"

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Input = str | PathLike[str] | IO[bytes]
 
-__all__ = ["Source", "keep", "open_file", "open_frame", "read_error"]
-
 _NOT_DELIMITERS: Final = '"\r\n\0\ufeff'
 
 

@@ -38,7 +38,7 @@ UNION SELECT log, timed_before FROM {borders} WHERE timed_before IS NOT NULL AND
 -- messages: the messages that are asked for, with the number of their rows and of their contents.
 SELECT r.log, r.off, count(*) AS n, {contents_of_group} AS contents, min(r.sent) AS sent, min(r.landed) AS landed
 FROM {contents} AS r
-WHERE EXISTS (SELECT 1 FROM {asked} AS a WHERE a.log = r.log AND a.off = r.off)
+WHERE r.off IN (SELECT off FROM {asked}) AND EXISTS (SELECT 1 FROM {asked} AS a WHERE a.log = r.log AND a.off = r.off)
 GROUP BY r.log, r.off
 
 -- late: the messages that landed after one with a higher offset.

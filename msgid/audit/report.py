@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgid._validate import INT64_MAX, integer, quote
 from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
-from msgid.audit.facts import LISTS, NAMED, Counted, Finding, Gap, NotChecked, part_of, ranges, span, unchecked
+from msgid.audit.facts import (
+    LISTS,
+    NAMED,
+    Counted,
+    Finding,
+    Gap,
+    NotChecked,
+    part_of,
+    plural,
+    ranges,
+    shown,
+    span,
+    unchecked,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +33,6 @@ if TYPE_CHECKING:
     from msgid.audit.definitions import Severity
     from msgid.audit.facts import Difference, Facts, GeneratorRow, KindRow, LogRow, NodeRow
 
-_WIDEST: Final = 100
-"""Number of characters of the longest name or example in a printed report."""
 _EDGES: Final = "losses before the first row of a log and after its last"
 
 _GAPS: Final = {"offset": "missing_offsets", "sequence": "missing_sequences"}
@@ -522,31 +533,6 @@ def _notes(facts: Facts) -> list[str]:
 
 def _plain(row: Any) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row._asdict().items()}
-
-
-def shown(text: str, widest: int = _WIDEST) -> str:
-    r"""Return text of others for one line of a terminal or a page.
-
-    Text with control characters, marks of direction, half surrogates or spaces around it is quoted. Long text is cut.
-
-    Args:
-        text: Any text, such as the name of a log.
-        widest: Largest number of characters of the result.
-
-    >>> print(shown("orders"), shown("orders" + chr(0x202E)), shown("orders", 5))
-    orders 'orders\u202e' or...
-    """
-    line = text if text.isprintable() and text == text.strip() else ascii(text)
-    return line if len(line) <= widest else f"{line[: widest - 3]}..."
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> plural(1, "block"), plural(2_000, "block"), plural(0, "block")
-    ('1 block', '2,000 blocks', '0 blocks')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def lost_ranges(report: Report) -> list[Gap]:

@@ -56,6 +56,8 @@ LAYERS = {
 
 # Modules with the same name, and the reason. Every package has an __init__.
 SAME_NAME = {
+    "_lists": "the rows of each check of an audit: of DuckDB in msgid.audit, of Spark in spark_ext.auditing",
+    "_roles": "the columns of a table as roles of an audit: in DuckDB's SQL, and as columns of Spark",
     "testing": "msgid.testing has the tests of a store, spark_ext.testing those of formats",
     "__main__": "python -m msgid, python -m spark_ext",
     "_moments": "spark_ext.columns._moments is the column form of msgid._moments",

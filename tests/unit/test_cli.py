@@ -322,11 +322,11 @@ def test_doctor_names_the_clients_of_a_file(tmp_path):
 
 def test_doctor_takes_ids_without_any_other_package(monkeypatch):
     """IDs as arguments need only the extra ``cli``; a file needs more, and the error says so."""
-    for package in ("numpy", "pyarrow"):
+    for package in ("duckdb", "numpy", "pyarrow"):
         monkeypatch.setitem(sys.modules, package, None)
     assert "2 IDs\n" in run("doctor", V1, BROKER)[1]
     assert "1 ID\n" in run("doctor", V1)[1]
-    assert "a diagnosis of a file needs numpy: pip install 'msgid[arrow]'" in run("doctor", __file__)[1]
+    assert "a diagnosis of a file needs duckdb: pip install 'msgid[arrow]'" in run("doctor", __file__)[1]
     status, out = run("doctor", V1, __file__)
     assert (status, "pass one FILE, or valid IDs" in out) == (2, True)
 
