@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
+from msgid._message import Message
 from msgid.processing._flow import finished
 from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-    from msgid._message import Message
     from msgid.processing._flow import Outcome
+
+_AT_WORK: Final[ContextVar[tuple[object, ...]]] = ContextVar("msgid_at_work", default=())
+"""The processors that handle messages in this task, or in the task that created it."""
+
+
+class _Queue:
+    """The tasks of one event loop that handle messages of one key, in the order of their calls."""
+
+    __slots__ = ("lock", "tasks")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.tasks = 0
 
 
 class AsyncProcessor(BaseProcessor):
     """Handles messages as `Processor` does, with coroutines.
 
     The handler, the publisher and the dead-letter output can each be a coroutine function or a plain function. The
-    store runs in threads, so it does not block the event loop. Any number of messages can be handled concurrently. If
-    two tasks work on one key, the first one to store its state wins, and the other runs its handler again: 200 tasks of
-    one key run it up to 20,100 times, and one call of `handle_many` 200 times.
+    store runs in threads, so it does not block the event loop. Any number of messages can be handled concurrently.
+
+    The tasks of one event loop wait for each other if they have messages of one key, and are handled in the order of
+    their calls. A call inside a handler or a publisher of the same processor does not wait. If another processor, loop
+    or process works on the key, the first one to store its state wins, and the other runs its handler again.
 
     A cancelled task has the effect of a crash: the message must be delivered again. So has any `asyncio.CancelledError`
     in the handler.
@@ -39,16 +57,52 @@ class AsyncProcessor(BaseProcessor):
 
     _awaits = True
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Queue]] = WeakKeyDictionary()
+
     async def handle(self, message: Message) -> Outcome:
         """Handle a message once; see `Processor.handle`."""
-        return self._finished((await self._driven([message]))[0])
+        async with self._turn([message]):
+            return self._finished((await self._driven([message], {}))[0])
 
     async def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
         """Handle messages with one transaction per batch, one handler call at a time; see `Processor.handle_many`."""
         outcomes: list[Outcome] = []
+        stopped: dict[str, BaseException] = {}
         for chunk in batches_of(messages, batch):
-            outcomes += await self._driven(chunk)
+            async with self._turn(chunk):
+                outcomes += await self._driven(chunk, stopped)
         return self._all_finished(outcomes)
+
+    @asynccontextmanager
+    async def _turn(self, messages: Sequence[Message]) -> AsyncIterator[None]:
+        """Wait until no other task of this loop handles messages of the same keys."""
+        outer = _AT_WORK.get()
+        if self in outer:  # its caller waits for it, so it must not wait for its caller
+            yield
+            return
+        queues = self._queues.setdefault(asyncio.get_running_loop(), {})
+        # In one order, so that two batches do not wait for each other in a circle.
+        keys = sorted({message.key for message in messages if isinstance(message, Message)})
+        mine = []
+        for key in keys:
+            mine.append(queues.setdefault(key, _Queue()))
+            mine[-1].tasks += 1
+        try:
+            async with AsyncExitStack() as turns:
+                for queue in mine:
+                    await turns.enter_async_context(queue.lock)
+                token = _AT_WORK.set((*outer, self))
+                try:
+                    yield
+                finally:
+                    _AT_WORK.reset(token)
+        finally:
+            for key, queue in zip(keys, mine, strict=True):
+                queue.tasks -= 1
+                if not queue.tasks:
+                    del queues[key]
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
