@@ -22,7 +22,7 @@ SINK_LOCK_TIMEOUT: Final = 600
 IDLE_TIMEOUT: Final = 30
 """Seconds after which the server ends the transaction of a silent client."""
 CONNECT_TIMEOUT: Final = 30
-"""Seconds to open a connection, if the connection string does not say so."""
+"""Seconds in which a sink opens a connection, if the connection string does not say so."""
 _MIN: Final = 0.001
 _MAX: Final = 86_400
 _PROBES: Final = 3
@@ -60,7 +60,9 @@ def settings(lock_timeout: float, idle_timeout: float) -> tuple[str, ...]:
     )
 
 
-def connection_options(given: Mapping[str, Any], idle_timeout: float) -> dict[str, Any]:
+def connection_options(
+    given: Mapping[str, Any], idle_timeout: float, connect_timeout: float = CONNECT_TIMEOUT
+) -> dict[str, Any]:
     """Return the options of libpq that end a connection to a silent server; those of a connection string win.
 
     >>> connection_options({"connect_timeout": 5}, 30)["tcp_user_timeout"]
@@ -68,7 +70,7 @@ def connection_options(given: Mapping[str, Any], idle_timeout: float) -> dict[st
     """
     pause, between = _keepalives(idle_timeout)
     options = {
-        "connect_timeout": CONNECT_TIMEOUT,
+        "connect_timeout": max(math.ceil(connect_timeout), 2),
         "keepalives_idle": pause,
         "keepalives_interval": between,
         "keepalives_count": _PROBES,
