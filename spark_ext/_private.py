@@ -7,6 +7,7 @@ other module uses such an interface; a test checks it. Prefer a public interface
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import logging
@@ -237,6 +238,33 @@ def running_query(spark: SparkSession) -> str | None:
     from pyspark.sql.utils import is_remote
 
     return None if is_remote() else spark.sparkContext.getLocalProperty(_QUERY_ID)
+
+
+def read_by_batch(spark: SparkSession, batch_id: int) -> str | None:
+    """Return a digest of what the query's log says that a micro-batch reads: the offsets, and when it was planned.
+
+    A replay has the same entry of the log. A batch of the same number after an older checkpoint has another one.
+
+    Reason: ``foreachBatch`` passes neither the query nor its offsets; the sessions of all queries share a list of them,
+    with the folders of their checkpoints. Spark 4.0 to 4.3. None outside a query, in another thread, over Spark
+    Connect, and if Spark renames one of the members. Then a batch is known by its number alone.
+    """
+    query = running_query(spark)
+    if query is None:
+        return None
+    internal: Any = spark
+    try:
+        id = internal._jvm.java.util.UUID.fromString(query)
+        root = internal._jsparkSession.sharedState().activeStreamingQueries().get(id).resolvedCheckpointRoot()
+        entry = internal._jvm.org.apache.hadoop.fs.Path(f"{root}/offsets/{batch_id}")
+        file = entry.getFileSystem(internal._jsparkSession.sessionState().newHadoopConf()).open(entry)
+        try:
+            content = bytes(internal._jvm.org.apache.commons.io.IOUtils.toByteArray(file))
+        finally:
+            file.close()
+    except Exception:  # Py4J's errors for a missing member or file
+        return None
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def running_plan(df: DataFrame) -> tuple[str, int]:
