@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
 _AT_WORK: Final[ContextVar[tuple[object, ...]]] = ContextVar("msgid_at_work", default=())
 """The processors that handle messages in this task, or in the task that created it."""
-
-
-class _Queue:
-    """The tasks of one event loop that handle messages of one key, in the order of their calls."""
-
-    __slots__ = ("lock", "tasks")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.tasks = 0
 
 
 class AsyncProcessor(BaseProcessor):
@@ -59,7 +49,8 @@ class AsyncProcessor(BaseProcessor):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Queue]] = WeakKeyDictionary()
+        self._last: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = WeakKeyDictionary()
+        """The end of the last call for each key, by event loop."""
 
     async def handle(self, message: Message) -> Outcome:
         """Handle a message once; see `Processor.handle`."""
@@ -77,32 +68,37 @@ class AsyncProcessor(BaseProcessor):
 
     @asynccontextmanager
     async def _turn(self, messages: Sequence[Message]) -> AsyncIterator[None]:
-        """Wait until no other task of this loop handles messages of the same keys."""
+        """Wait for all earlier calls in this loop with messages of the same keys.
+
+        A call takes its place behind all of them at once, so no two calls wait for each other.
+        """
         outer = _AT_WORK.get()
         if self in outer:  # its caller waits for it, so it must not wait for its caller
             yield
             return
-        queues = self._queues.setdefault(asyncio.get_running_loop(), {})
-        # In one order, so that two batches do not wait for each other in a circle.
-        keys = sorted({message.key for message in messages if isinstance(message, Message)})
-        mine = []
-        for key in keys:
-            mine.append(queues.setdefault(key, _Queue()))
-            mine[-1].tasks += 1
+        loop = asyncio.get_running_loop()
+        last, end = self._last.setdefault(loop, {}), loop.create_future()
+        keys = {message.key for message in messages if isinstance(message, Message)}
+        earlier = {last[key] for key in keys if key in last}
+        last.update(dict.fromkeys(keys, end))
+
+        def leave(*_: object) -> None:
+            end.set_result(None)
+            for key in keys:
+                if last[key] is end:
+                    del last[key]
+
+        token = _AT_WORK.set((*outer, self))
         try:
-            async with AsyncExitStack() as turns:
-                for queue in mine:
-                    await turns.enter_async_context(queue.lock)
-                token = _AT_WORK.set((*outer, self))
-                try:
-                    yield
-                finally:
-                    _AT_WORK.reset(token)
+            if earlier:
+                await asyncio.wait(earlier)
+            yield
         finally:
-            for key, queue in zip(keys, mine, strict=True):
-                queue.tasks -= 1
-                if not queue.tasks:
-                    del queues[key]
+            _AT_WORK.reset(token)
+            if waiting := [one for one in earlier if not one.done()]:  # cancelled: the calls after it wait for them
+                asyncio.gather(*waiting).add_done_callback(leave)
+            else:
+                leave()
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

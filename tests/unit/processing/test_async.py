@@ -96,7 +96,7 @@ def test_tasks_of_one_key_run_the_handler_once_per_message_in_the_order_of_their
         tasks[40].cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(result) for result in results].count(asyncio.CancelledError) == 1
-        assert list(processor._queues.values()) == [{}]
+        assert list(processor._last.values()) == [{}]
         return loads(processor.history("key")[-1].state)
 
     expected = [f"a{n}" for n in range(80) if n != 40]
