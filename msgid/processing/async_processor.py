@@ -83,7 +83,8 @@ class AsyncProcessor(BaseProcessor):
         last.update(dict.fromkeys(keys, end))
 
         def leave(*_: object) -> None:
-            end.set_result(None)
+            if not loop.is_closed():  # a task that its loop has left behind ends when it is deleted
+                end.set_result(None)
             for key in keys:
                 if last[key] is end:
                     del last[key]

@@ -90,6 +90,11 @@ _DIFFERS: Final = (
     "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
     "ON ROW({held_keys}) = ROW({new_keys}) WHERE {differs})"
 )
+_IS_PLAIN: Final = (
+    "SELECT relkind = 'r' AND NOT relrowsecurity AND NOT relhasrules AND NOT EXISTS "
+    "(SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) FROM pg_class c WHERE oid = %s::regclass"
+)
+"""Whether nothing can change the rows of an insert. The insert's lock keeps others from creating a trigger."""
 _COMPARE: Final = (
     "WITH compared AS (SELECT msgid_new, {key} AS key, "
     "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, {differs} AS differs "
@@ -556,6 +561,8 @@ def _insert_rows(connection: Any, target: _Target, batches: Iterable[pa.RecordBa
     copied = _copy(connection, target, names, batches)
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
     inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
+    if inserted == copied and connection.execute(_IS_PLAIN, [names["table"].as_string(connection)]).fetchone()[0]:
+        return Upserted(inserted, 0, 0)  # no row met another one of its key
     if not _run(connection, _DIFFERS, names).fetchone()[0]:
         return Upserted(inserted, copied - inserted, 0)
     connection.execute(_WRITTEN_ALIKE)
@@ -581,6 +588,7 @@ def _copy(connection: Any, target: _Target, names: dict[str, Any], batches: Iter
 def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
     """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is an empty field, and empty text is quoted."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import csv
 
     texts = []
@@ -589,7 +597,8 @@ def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
             values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
             texts.append(pa.array(values, pa.string()))
         elif type == "timestamp with time zone":
-            texts.append(column.cast(pa.timestamp("us", "UTC")).cast(pa.string()))
+            # Arrow writes a time without a zone several times as fast.
+            texts.append(pc.binary_join_element_wise(column.cast(pa.timestamp("us")).cast(pa.string()), "Z", ""))
         else:
             texts.append(column.cast(pa.string()))
     out = io.BytesIO()

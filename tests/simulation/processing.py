@@ -112,16 +112,18 @@ class SimulatedProcessor(AsyncProcessor):
 class World:
     """One schedule."""
 
-    def __init__(self, seed, kind, folder=None):
+    def __init__(self, seed, kind, folder=None, address=None):
         self.chance, self.kind, self.loop = random.Random(f"{kind} {seed}"), kind, Loop()
         self.faulty, self.jump = kind != "tasks", 0
         self.keep_outputs = self.chance.random() < 0.5
         self.idle_timeout = _postgres.IDLE_TIMEOUT
-        self.is_file = folder is not None and seed % 10 == 0
-        path = None if folder is None else Path(folder) / f"{kind} {seed}.db"
-        store = SqliteStore(path) if self.is_file else MemoryStore()
-        if self.is_file:
+        if address is not None:
+            store = _postgres_store(address)
+        elif folder is not None and seed % 10 == 0:
+            store = SqliteStore(Path(folder) / f"{kind} {seed}.db")
             store._connection().execute("PRAGMA synchronous = OFF")
+        else:
+            store = MemoryStore()
         self.server = Server(self, store)
         self.runs, self.faults, self.bodies, self.letters, self.cancelled = Counter(), Counter(), {}, [], 0
         self.keys = [f"key {number}" for number in range(self.chance.choice([1, 2, 4]))]
@@ -264,7 +266,7 @@ class World:
                 task.cancel()
             self.loop.run_until_complete(asyncio.sleep(0))
             self.loop.close()
-            if self.is_file:
+            if hasattr(self.server.store, "close"):
                 self.server.store.close()
         return self.faults
 
@@ -299,14 +301,25 @@ class World:
         return 1 if self.keep_outputs else sum(message.id == id for message in self.topic)
 
 
-def checked(seed, kind, folder=None):
+def _postgres_store(address):
+    """Return an empty store in a PostgreSQL server, in a schema of its own."""
+    import psycopg
+
+    from msgid.processing import PostgresStore
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS simulated CASCADE; CREATE SCHEMA simulated")
+    return PostgresStore(address, schema="simulated")
+
+
+def checked(seed, kind, folder=None, address=None):
     """Return the injected faults of a schedule, and the text of a broken promise or an empty text."""
     try:
         if kind == "tables":
             from simulation import tables
 
             return tables.run(random.Random(f"{kind} {seed}")), ""
-        return World(seed, kind, folder).run(), ""
+        return World(seed, kind, folder, address).run(), ""
     except Exception:
         return Counter(), f"seed {seed}, kind {kind}: {traceback.format_exc(limit=-2)}"
 
@@ -317,6 +330,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, default=200, help="the number of schedules; default: 200")
     parser.add_argument("--kind", choices=KINDS, help="the kind of schedule; default: all in turn")
+    parser.add_argument("--postgres", help="address of a server that holds the states; default: memory and SQLite")
     parser.add_argument("--first", action="store_true", help="end at the first broken promise")
     arguments = parser.parse_args()
     logging.getLogger("msgid.processing").setLevel(logging.CRITICAL)  # each dead letter is a warning
@@ -324,7 +338,8 @@ def main():
     faults, broken, run = Counter(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for run in range(1, arguments.runs + 1):
-            injected, text = checked(arguments.seed + (run - 1) // len(kinds), kinds[(run - 1) % len(kinds)], folder)
+            seed, kind = arguments.seed + (run - 1) // len(kinds), kinds[(run - 1) % len(kinds)]
+            injected, text = checked(seed, kind, folder, arguments.postgres)
             faults += injected
             if text:
                 broken += 1
