@@ -7,6 +7,8 @@ import random
 import re
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from msgid import _postgres
 from msgid._message import check_text
@@ -155,6 +157,8 @@ class PostgresStore(SqlStore):
         self._creates = create
         self._pooled = pooled
         self._idle: list[Any] = []
+        self._marks: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        """The mark of the session of each connection that may come from a pool."""
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._read_all = READ.format(asked=_ASKED, handler="%(handler)s")
@@ -209,13 +213,18 @@ class PostgresStore(SqlStore):
                 connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
                 if self._pooled:
                     connection.execute("; ".join(f"SET LOCAL {setting}" for setting in self._settings))
+                elif mark := self._marks.get(connection):
+                    asked = connection.execute("SELECT current_setting('msgid.client', true)", prepare=False)
+                    if asked.fetchone()[0] != mark:
+                        raise InvalidStore(f"cannot use the database: {_POOL}")
                 return work(connection)
 
         return self._run(transaction, keys)
 
     def _statement(self, work: Callable[[Any], _T], keys: Sequence[str] = ()) -> _T:
         """Run work of one statement, which is a transaction of its own."""
-        return self._transact(work, writes=True, keys=keys) if self._pooled else self._run(work, keys)
+        is_shared = self._pooled or self._marks
+        return self._transact(work, writes=True, keys=keys) if is_shared else self._run(work, keys)
 
     def _run(self, work: Callable[[Any], _T], keys: Sequence[str]) -> _T:
         """Run work on a connection; repeat it on a new one if the server cannot be used, or ended a deadlock.
@@ -308,6 +317,11 @@ class PostgresStore(SqlStore):
         else:
             _name_statements(connection)
             connection.execute("; ".join(f"SET {setting}" for setting in self._settings))
+            asked: Any = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            if asked[0] != connection.info.backend_pid:
+                # There is a pool. In transaction mode, the settings, such as the schema, may be another client's.
+                mark = self._marks[connection] = uuid4().hex
+                connection.execute(f"SET msgid.client = '{mark}'", prepare=False)
         return connection
 
     def _create(self, connection: Any) -> None:

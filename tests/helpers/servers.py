@@ -94,6 +94,12 @@ def running_pair():
             server.remove()
 
 
+def _listens(path):
+    """Return whether a server accepts connections on a socket; the file appears before it does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def running_pool(conninfo):
     """Start PgBouncer in transaction mode before a PostgreSQL server, with two connections, and return its address."""
@@ -125,7 +131,7 @@ server_fast_close = 1
     try:
         path = folder / ".s.PGSQL.6432"
         end = time.monotonic() + 30
-        while not path.exists():
+        while not _listens(path):
             if pool.poll() is not None or time.monotonic() > end:
                 raise OSError((folder / "log").read_text())
             time.sleep(0.01)

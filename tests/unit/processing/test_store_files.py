@@ -355,19 +355,41 @@ def test_session_that_vanished_in_a_transaction_frees_its_locks(schema, case):
 
 
 def test_first_error_behind_a_pool_says_pooled_whatever_another_client_has_prepared(schema):
-    """Names of statements are unlike, so a session of another client does not know them: never another statement."""
+    """No statement runs on the session of another client: it could have another schema, or another statement."""
     import psycopg
 
-    with running_pool(schema) as address:
-        one, other = PostgresStore(address), PostgresStore(address)
-        for _ in range(9):
-            one.read("h", [("key", "a")])
-        with psycopg.connect(address) as holding:  # the session on which the first store has prepared
-            holding.execute("SELECT 1")
-            for _ in range(9):
-                other.history("key", handler="h")
+    with psycopg.connect(schema, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA one_of_a_pool; CREATE SCHEMA other_of_a_pool")
+    try:
+        with running_pool(schema) as address:
+            one = PostgresStore(address, schema="one_of_a_pool")
+            assert [add(one, f"{n}", b"state") for n in range(9)] == [True] * 9
+            with psycopg.connect(address) as holding:  # the session of the first store
+                holding.execute("SELECT 1")
+                for use in (lambda: add(one, "a", b"state"), lambda: one.history("key"), lambda: one.forget(1)):
+                    with pytest.raises(InvalidStore, match="pass pooled=True"):
+                        use()
+            other = PostgresStore(address, schema="other_of_a_pool")  # on the same session
             with pytest.raises(InvalidStore, match="pass pooled=True"):
-                one.read("h", [("key", "a")])
+                add(one, "b", b"state")
+            assert other.history("key") == []
+    finally:
+        with psycopg.connect(schema, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA one_of_a_pool CASCADE; DROP SCHEMA other_of_a_pool CASCADE")
+
+
+def test_names_of_prepared_statements_differ_between_connections(schema):
+    """A pool that hides itself finds no other client's statement under a name."""
+    names = []
+    for _ in range(2):
+        store = PostgresStore(schema)
+        for _ in range(9):
+            store.read("h", [("key", "a")])
+        (connection,) = store._idle
+        names.append({name for (name,) in connection.execute("SELECT name FROM pg_prepared_statements").fetchall()})
+        assert not store._marks
+    assert names[0]
+    assert not names[0] & names[1]
 
 
 def test_schema_of_a_store_behind_a_pool_is_its_own(schema):
