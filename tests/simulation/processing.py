@@ -1,4 +1,4 @@
-"""Run consumers in a simulated world of faults, and judge what they leave: one state change per message, in order.
+"""Run consumers in a simulated world of faults, and judge the states: one change per message, in order.
 
     PYTHONPATH=tests python -m simulation.processing --runs 10000
 
@@ -325,7 +325,7 @@ def checked(seed, kind, folder=None, address=None):
 
 
 def main():
-    """Run the schedules, and print what they broke; return 1 after a broken promise."""
+    """Run the schedules, and print the broken promises; return 1 after one."""
     parser = argparse.ArgumentParser(prog="python -m simulation.processing", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--runs", type=int, default=200, help="the number of schedules; default: 200")
