@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -15,7 +15,8 @@ from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from contextvars import Token
 
     from msgid.processing._flow import Outcome
 
@@ -54,7 +55,7 @@ class AsyncProcessor(BaseProcessor):
 
     async def handle(self, message: Message) -> Outcome:
         """Handle a message once; see `Processor.handle`."""
-        async with self._turn([message]):
+        async with _Turn(self, [message]):
             return self._finished((await self._driven([message], {}))[0])
 
     async def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
@@ -62,44 +63,9 @@ class AsyncProcessor(BaseProcessor):
         outcomes: list[Outcome] = []
         stopped: dict[str, BaseException] = {}
         for chunk in batches_of(messages, batch):
-            async with self._turn(chunk):
+            async with _Turn(self, chunk):
                 outcomes += await self._driven(chunk, stopped)
         return self._all_finished(outcomes)
-
-    @asynccontextmanager
-    async def _turn(self, messages: Sequence[Message]) -> AsyncIterator[None]:
-        """Wait for all earlier calls in this loop with messages of the same keys.
-
-        A call takes its place behind all of them at once, so no two calls wait for each other.
-        """
-        outer = _AT_WORK.get()
-        if self in outer:  # its caller waits for it, so it must not wait for its caller
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        last, end = self._last.setdefault(loop, {}), loop.create_future()
-        keys = {message.key for message in messages if isinstance(message, Message)}
-        earlier = {last[key] for key in keys if key in last}
-        last.update(dict.fromkeys(keys, end))
-
-        def leave(*_: object) -> None:
-            if not loop.is_closed():  # a task that its loop has left behind ends when it is deleted
-                end.set_result(None)
-            for key in keys:
-                if last[key] is end:
-                    del last[key]
-
-        token = _AT_WORK.set((*outer, self))
-        try:
-            if earlier:
-                await asyncio.wait(earlier)
-            yield
-        finally:
-            _AT_WORK.reset(token)
-            if waiting := [one for one in earlier if not one.done()]:  # cancelled: the calls after it wait for them
-                asyncio.gather(*waiting).add_done_callback(leave)
-            else:
-                leave()
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -111,3 +77,54 @@ class AsyncProcessor(BaseProcessor):
 
     async def _called(self, what: str, result: Any) -> Any:
         return finished(what, await result if inspect.isawaitable(result) else result)
+
+
+class _Turn:
+    """The turn of a call, behind all earlier calls in its event loop with messages of the same keys.
+
+    A call takes its place behind all of them at once, so no two calls wait for each other. This is not a generator,
+    because Python does not end a generator of a task that its loop has left behind.
+    """
+
+    def __init__(self, processor: AsyncProcessor, messages: Sequence[Message]) -> None:
+        self._processor = processor
+        self._keys = {message.key for message in messages if isinstance(message, Message)}
+        self._token: Token[tuple[object, ...]] | None = None
+
+    async def __aenter__(self) -> None:
+        outer = _AT_WORK.get()
+        if self._processor in outer:  # its caller waits for it, so it must not wait for its caller
+            return
+        self._loop = asyncio.get_running_loop()
+        self._last = self._processor._last.setdefault(self._loop, {})
+        self._end = self._loop.create_future()
+        self._earlier = {self._last[key] for key in self._keys if key in self._last}
+        self._last.update(dict.fromkeys(self._keys, self._end))
+        self._token = _AT_WORK.set((*outer, self._processor))
+        if self._earlier:
+            try:
+                await asyncio.wait(self._earlier)
+            except BaseException:
+                self._exit()
+                raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._exit()
+
+    def _exit(self) -> None:
+        if self._token is None:
+            return
+        waiting = [one for one in self._earlier if not one.done()]
+        if waiting and not self._loop.is_closed():  # cancelled: the calls after it wait for the same ones
+            asyncio.gather(*waiting).add_done_callback(self._leave)
+        else:
+            self._leave()
+        with suppress(ValueError):  # a task that its loop has left behind ends in another context
+            _AT_WORK.reset(self._token)
+
+    def _leave(self, *_: object) -> None:
+        if not self._loop.is_closed():
+            self._end.set_result(None)
+        for key in self._keys:
+            if self._last.get(key) is self._end:
+                del self._last[key]

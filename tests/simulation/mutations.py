@@ -26,13 +26,13 @@ FAULTS = {
     ),
     "the tasks of one key do not wait for each other": (
         f"{PROCESSING}.async_processor",
-        "if self in outer:",
+        "if self._processor in outer:",
         "if True:",
     ),
     "a cancelled task lets the tasks behind it go first": (
         f"{PROCESSING}.async_processor",
-        "if waiting := [one for one in earlier if not one.done()]:",
-        "if waiting := []:",
+        "if waiting and not self._loop.is_closed():",
+        "if False:",
     ),
     "the server does not end a silent transaction": (
         "msgid._postgres",

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from datetime import timedelta
 
 import pytest
@@ -104,6 +105,26 @@ def test_tasks_of_one_key_run_the_handler_once_per_message_in_the_order_of_their
         assert asyncio.run(main()) == expected
         assert sorted(runs) == sorted({*runs})
         runs.clear()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_event_loop_that_is_left_in_the_middle_leaves_nothing_to_wait_for(caplog):
+    """Its tasks end when they are deleted. The next loop handles the key, and the processor keeps no closed loop."""
+    processor = AsyncProcessor(MemoryStore(), waiting, list, name="h")
+
+    async def leave():
+        tasks = [asyncio.ensure_future(processor.handle(message(f"{n}"))) for n in range(4)]
+        await asyncio.sleep(0)
+        return len(tasks)
+
+    loop = asyncio.new_event_loop()
+    assert loop.run_until_complete(leave()) == 4
+    loop.close()
+    del loop
+    gc.collect()
+    assert asyncio.run(processor.handle(message("next"))).kind == "new"
+    gc.collect()
+    assert [held for held in processor._last.values() if held] == []
 
 
 def test_call_inside_a_handler_or_a_publisher_does_not_wait_for_its_own_caller():
