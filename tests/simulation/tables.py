@@ -44,9 +44,9 @@ class _Query:
         self.checkpoint, self.is_restored = deepcopy(self.chance.choice(self.saved[:-1])), True
 
     def restore_newest(self):
-        """Do what the error says."""
-        self.checkpoint, self.is_restored = self.saved.pop(), False
-        self.saved = self.saved or [deepcopy(self.checkpoint)]
+        """Do what the error says: look for the right checkpoint, from the newest one back."""
+        self.checkpoint = self.saved.pop()
+        self.is_restored = bool(self.saved)
 
     def plan(self, rows):
         """Return the number of the next batch, its rows, and what the log says of it; a replay has the same."""
@@ -61,8 +61,8 @@ class _Query:
         """Note that the sink has the batch; make a backup at times."""
         self.checkpoint["commits"].add(number)
         if self.is_restored:  # the older checkpoint has lost nothing, and is the newest one now
-            self.saved, self.is_restored = [self.saved[0]], False
-        if self.chance.random() < 0.3:
+            self.saved, self.is_restored = self.saved[:1], False
+        if not self.saved or self.chance.random() < 0.3:
             self.saved.append(deepcopy(self.checkpoint))
 
 
@@ -96,7 +96,7 @@ def run(chance):
         for turn in range(30):
             disturbed = 0.03 if turn < 20 else 0
             rows += chance.choice([0, 1, 3]) if turn < 20 else 0
-            if turn < 20 and chance.random() < 0.15:
+            if turn < 20 and query.saved and chance.random() < 0.15:
                 faults["restored checkpoint"] += 1
                 query.restore()
             number, df, writer = query.plan(rows)
