@@ -52,7 +52,7 @@ class _Query:
         """Return the number of the next batch, its rows, and what the log says of it; a replay has the same."""
         number, offsets = len(self.checkpoint["commits"]), self.checkpoint["offsets"]
         if number not in offsets:
-            self.planned += 1  # the log has the time of the plan, which no other batch has
+            self.planned += 1  # another plan has read other files
             offsets[number] = (offsets[number - 1][1] if number else 0), rows, f"read{self.planned}"
         start, end, read = offsets[number]
         return number, SimpleNamespace(sparkSession=None, rows=range(start, end)), Writer("a", "q", True, read)
