@@ -88,6 +88,19 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def simulate(session: nox.Session) -> None:
+    """Run 10,000 simulated schedules of faults of processors and sinks; after ``--``: the arguments of the program.
+
+    ``-- --seed N --runs 1 --kind KIND`` repeats a schedule.
+    """
+    install(session, ".[test]")
+    env = {"PYTHONPATH": "tests"}
+    session.run("python", "-m", "simulation.processing", *(session.posargs or ["--runs", "10000"]), env=env)
+    if not session.posargs:
+        session.run("python", "-m", "simulation.mutations", env=env)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""
     install(session, "ruff>=0.9")

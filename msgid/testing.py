@@ -298,7 +298,7 @@ def run_schedule(
 
 def steps(processor: Processor, message: Message) -> Iterator[str]:
     """Handle a message, one step at a time; stopping between two steps simulates a crash."""
-    flow = processor._batch([message])
+    flow = processor._batch([message], {})
     result: Any = None
     while True:
         try:

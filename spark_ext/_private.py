@@ -7,6 +7,7 @@ other module uses such an interface; a test checks it. Prefer a public interface
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import logging
@@ -237,6 +238,48 @@ def running_query(spark: SparkSession) -> str | None:
     from pyspark.sql.utils import is_remote
 
     return None if is_remote() else spark.sparkContext.getLocalProperty(_QUERY_ID)
+
+
+def read_by_batch(spark: SparkSession, batch_id: int) -> str | None:
+    """Return a digest of what a micro-batch reads: the offsets of its sources, and the files of a source of files.
+
+    A replay has the same ones, also in a copy of the checkpoint. A batch of the same number after an older checkpoint
+    has others, unless it reads the same rows.
+
+    Reason: ``foreachBatch`` passes neither the query nor its offsets; the sessions of all queries share a list of them,
+    with the folders of their checkpoints. Spark 4.0 to 4.3. None outside a query, in another thread, over Spark
+    Connect, and if Spark renames one of the members. Then a batch is known by its number alone.
+    """
+    query = running_query(spark)
+    if query is None:
+        return None
+    internal: Any = spark
+    try:
+        id = internal._jvm.java.util.UUID.fromString(query)
+        root = internal._jsparkSession.sharedState().activeStreamingQueries().get(id).resolvedCheckpointRoot()
+        settings = internal._jsparkSession.sessionState().newHadoopConf()
+
+        def lines_of(*names: str) -> list[str]:
+            paths = [internal._jvm.org.apache.hadoop.fs.Path(f"{root}/{name}") for name in names]
+            path = next((one for one in paths if one.getFileSystem(settings).exists(one)), paths[0])
+            file = path.getFileSystem(settings).open(path)
+            try:
+                return bytes(internal._jvm.org.apache.commons.io.IOUtils.toByteArray(file)).decode().splitlines()
+            finally:
+                file.close()
+
+        content = lines_of(f"offsets/{batch_id}")[2:]  # behind the version, and the time and settings of the plan
+        for source, offset in enumerate([*content]):
+            if match := _FILES.fullmatch(offset):  # the number of an entry in the log of the source
+                log = f"sources/{source}/{match[1]}"
+                content += [line for line in lines_of(log, f"{log}.compact") if f'"batchId":{match[1]}}}' in line]
+    except Exception:  # Py4J's errors for a missing member or file
+        return None
+    return hashlib.blake2b("\n".join(content).encode(), digest_size=16).hexdigest()
+
+
+_FILES: Final = re.compile(r'\{"logOffset":(\d+)\}')
+"""The offset of a source of files."""
 
 
 def running_plan(df: DataFrame) -> tuple[str, int]:

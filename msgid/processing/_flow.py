@@ -22,19 +22,25 @@ from msgid.processing.store import Append, Entry, Reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-Kind = Literal["new", "duplicate", "too late", "changed", "conflict", "failed"]
+Kind = Literal["new", "duplicate", "too late", "changed", "conflict", "failed", "not tried"]
 
 
 class Outcome(NamedTuple):
     """The result of handling a message."""
 
     kind: Kind
-    """``new`` and ``duplicate`` messages are handled. For other kinds, `error` is the reason."""
+    """``new`` and ``duplicate`` messages are handled. For other kinds, `error` is the reason.
+
+    A message is ``not tried`` if an earlier message of its key failed in the same call.
+    """
     state: Any = None
     """The state that the message made, at this delivery or at the first one."""
     outputs: Sequence[Output] = ()
     error: BaseException | None = None
-    """`TooLate`, `ChangedOutputs`, `ChangedBody`, or the handler's error at its last attempt."""
+    """`TooLate`, `ChangedOutputs`, `ChangedBody`, or the handler's error at its last attempt.
+
+    A message that was not tried has the error of the message that failed before it.
+    """
     attempts: int = 0
     """The number of runs of the handler at this delivery."""
 
@@ -236,16 +242,28 @@ class Flow:
         self._writers: list[int] = []
         """Numbers that are free, because the outputs of their last batch are published."""
 
-    def _batch(self, messages: Sequence[Message]) -> Generator[Action, Any, list[Outcome]]:
-        """Yield the actions for a batch; return the outcome of each message."""
+    def _batch(
+        self, messages: Sequence[Message], stopped: dict[str, BaseException]
+    ) -> Generator[Action, Any, list[Outcome]]:
+        """Yield the actions for a batch; return the outcome of each message.
+
+        Without a dead-letter output, a key stops at its first failure: its later messages are not tried, so that no
+        message overtakes the one that failed.
+
+        Args:
+            messages: The batch.
+            stopped: The first error of each key that has stopped in an earlier batch of the call; this batch adds its.
+        """
         for message in messages:
             if not isinstance(message, Message):
                 raise TypeError(f"message must be a Message, got {quote(message)}: Message(id, key, body)")
         outcomes: dict[int, tuple[Outcome, float]] = {}
         writers: list[int] = []
+        stops = {key: (-1, error) for key, error in stopped.items()}
         left: Sequence[int] = range(len(messages))
         while left:
-            left = yield from self._round(messages, left, outcomes, writers)
+            left = yield from self._round(messages, left, outcomes, writers, stops)
+        stopped.update((key, error) for key, (_, error) in stops.items())
         done = [outcomes[place][0] for place in range(len(messages))]
         outputs = [output for outcome in done for output in outcome.outputs]
         if outputs:
@@ -262,13 +280,22 @@ class Flow:
         places: Sequence[int],
         outcomes: dict[int, tuple[Outcome, float]],
         writers: list[int],
+        stops: dict[str, tuple[int, BaseException]],
     ) -> Generator[Action, Any, list[int]]:
-        """Handle messages against the stored states; return the indices of those whose key another worker changed."""
+        """Handle messages against the stored states; return the indices of those whose key another worker changed.
+
+        ``stops`` has the index and the error at which a key has stopped.
+        """
         readings: list[Reading] = yield Read([(messages[place].key, messages[place].id) for place in places])
         chains: dict[str, _Chain] = {}
         stored_at = self._clock() // 1000
         for place, reading in zip(places, readings, strict=True):
             message = messages[place]
+            if stops and message.key in stops and place > stops[message.key][0]:
+                outcomes[place] = Outcome("not tried", error=stops[message.key][1]), 0
+                if message.key in chains:
+                    chains[message.key].places.append(place)
+                continue
             chain: _Chain | None = None
             known: Reading | None = reading
             if reading.handled is None and reading.forgotten is None:
@@ -281,6 +308,8 @@ class Flow:
             outcome = yield from self._one(message, known, chain)
             outcomes[place] = outcome, (self._clock() - began) / 1e9
             self._failed = 0 if outcome.error is None else self._failed + 1
+            if outcome.error is not None and self._dead_letter is None:
+                stops[message.key] = place, outcome.error
             if self._stop_after and self._failed >= self._stop_after:
                 raise TooManyFailures(self._failed, message) from outcome.error
         grown = {key: chain for key, chain in chains.items() if chain.entries}
@@ -295,8 +324,11 @@ class Flow:
             writers.append(writer)
         appends = [Append(key, one.reading.version, one.reading.state, one.entries) for key, one in grown.items()]
         won: list[bool] = yield AppendAll(appends, writer)
-        lost = [chain for chain, stored in zip(grown.values(), won, strict=True) if not stored]
-        return sorted(place for chain in lost for place in chain.places)
+        lost = {key: chain for (key, chain), stored in zip(grown.items(), won, strict=True) if not stored}
+        for key, chain in lost.items():
+            if key in stops and stops[key][0] in chain.places:
+                del stops[key]  # on the other worker's state, the message may succeed
+        return sorted(place for chain in lost.values() for place in chain.places)
 
     def _one(self, message: Message, known: Reading | None, chain: _Chain | None) -> Generator[Action, Any, Outcome]:
         """Handle a message that is known from a reading, or the next message of a chain.

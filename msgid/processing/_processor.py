@@ -189,8 +189,8 @@ class BaseProcessor(Flow):
         except Exception:
             _log.exception("%s: observe raised an error", self.name)
 
-    async def _driven(self, messages: Sequence[Message]) -> list[Outcome]:
-        flow, result = self._batch(messages), None
+    async def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
+        flow, result = self._batch(messages, stopped), None
         while True:
             try:
                 action = flow.send(result)
@@ -258,7 +258,8 @@ class Processor(BaseProcessor):
         dead_letter: Function that receives a `DeadLetter` for each message that cannot be handled: the handler raises
             at the last attempt, the message is too late, its outputs have changed, or its ID was handled with another
             body. The store does not change for such a message, and it is logged to ``msgid.processing`` as a warning.
-            Without ``dead_letter`` the error is raised.
+            The later messages of its key are handled, so a message that is handled again later has lost its place in
+            the order. Without ``dead_letter`` the error is raised, and the order of each key is kept.
         observe: Function that receives each message, its `Outcome`, and the seconds that its attempts took with the
             waits between them. It is called after the outputs are published, for metrics. Its errors are logged.
         keep_outputs: Whether outputs are stored. A redelivered message then gets its stored outputs and the handler
@@ -286,12 +287,14 @@ class Processor(BaseProcessor):
             Exception: any error of the store, of the publisher, or of the handler at its last attempt. The message
                 must be delivered again.
         """
-        return self._finished(self._drive([message])[0])
+        return self._finished(now(self._driven([message], {}))[0])
 
     def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
         """Handle messages in order, with one transaction per batch; the outcomes equal those of single calls.
 
-        Each batch is stored, and then published in one call. A failed message does not stop the others.
+        Each batch is stored, and then published in one call. Without ``dead_letter``, a key stops at its first failure,
+        as with `handle`: its later messages in this call are ``not tried``, and other keys go on. Deliver the failed
+        message and those that were not tried again, in their order. With ``dead_letter``, all messages are handled.
 
         Args:
             messages: Messages, in order.
@@ -306,12 +309,10 @@ class Processor(BaseProcessor):
             Exception: any error of the store or the publisher. All messages must be delivered again.
         """
         outcomes: list[Outcome] = []
+        stopped: dict[str, BaseException] = {}
         for chunk in batches_of(messages, batch):
-            outcomes += self._drive(chunk)
+            outcomes += now(self._driven(chunk, stopped))
         return self._all_finished(outcomes)
-
-    def _drive(self, messages: Sequence[Message]) -> list[Outcome]:
-        return now(self._driven(messages))
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -110,8 +110,11 @@ class SqlStore:
         self._remember = remembered(remember)
         self._numbers: dict[str, int] = {}
 
-    def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
-        """Run work on a connection in a transaction; repeat it if it fails before anything is stored."""
+    def _transact(self, work: Callable[[Any], _T], *, writes: bool, keys: Sequence[str] = ()) -> _T:
+        """Run work on a connection in a transaction; repeat it if it fails before anything is stored.
+
+        An error of a lock may name the keys.
+        """
         raise NotImplementedError
 
     def history(self, key: str, *, handler: str | None = None) -> list[Version]:
@@ -153,7 +156,7 @@ class SqlStore:
             return count
 
         handlers = self._handlers(handler)
-        return self._transact(work, writes=True)
+        return self._transact(work, writes=True, keys=[key])
 
     def _handlers(self, handler: str | None) -> list[tuple[int, str]]:
         """Return the number and name of one handler, or of all."""
@@ -194,24 +197,31 @@ class SqlStore:
         gone = connection.execute(self._sql(query), (number, before, number, _CHUNK)).fetchall()
         if not gone:
             return 0
-        cursor = connection.cursor()
-        cursor.executemany(
-            self._sql(
-                "INSERT INTO msgid_remembered VALUES (?, ?, ?)"
-                " ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at"
-            ),
-            [(number, hash_of(name, key, id), stored_at) for key, id, stored_at, _ in gone],
-        )
-        cursor.executemany(
-            self._sql(f"{_FORGET_ENTRY} AND key = ? AND id = ?"), [(number, key, id) for key, id, *_ in gone]
-        )
+        hashes = {hash_of(name, key, id): stored_at for key, id, stored_at, _ in gone}
+        self._remember_hashes(connection, number, sorted(hashes.items()))
+        self._delete_entries(connection, number, [(key, id) for key, id, *_ in gone])
         if keys:  # another version: a worker has just stored an entry
-            idle = {(number, key, version, number, key) for key, _, _, version in gone}
-            cursor.executemany(
-                self._sql(f"{_FORGET_HEAD} AND key = ? AND version = ? AND NOT EXISTS ({_OF_KEY})"), idle
-            )
+            versions = sorted({(key, version) for key, _, _, version in gone if version is not None})
+            self._delete_heads(connection, number, versions)
             self._emptied(connection)
         return len(gone)
+
+    def _remember_hashes(self, connection: Any, number: int, hashes: list[tuple[int, int]]) -> None:
+        connection.executemany(
+            "INSERT INTO msgid_remembered VALUES (?, ?, ?)"
+            " ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at",
+            [(number, *one) for one in hashes],
+        )
+
+    def _delete_entries(self, connection: Any, number: int, entries: list[tuple[str, str]]) -> None:
+        connection.executemany(f"{_FORGET_ENTRY} AND key = ? AND id = ?", [(number, *one) for one in entries])
+
+    def _delete_heads(self, connection: Any, number: int, versions: list[tuple[str, int]]) -> None:
+        """Delete the states of keys that have these versions, and no entries."""
+        connection.executemany(
+            f"{_FORGET_HEAD} AND key = ? AND version = ? AND NOT EXISTS ({_OF_KEY})",
+            [(number, key, version, number, key) for key, version in versions],
+        )
 
     def _emptied(self, connection: Any) -> None:
         """Note that states were deleted."""

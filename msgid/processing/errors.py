@@ -145,6 +145,7 @@ class BatchFailed(Exception):
 
     Attributes:
         outcomes: The outcome of each message of the batch, in order; ``outcome.error`` is None for a handled message.
+            The kind of a message after a failed one of its key is ``not tried``. Deliver both again, in their order.
     """
 
     __module__ = "msgid.processing"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
+from msgid import _postgres
 from msgid._message import check_text
 from msgid._retrying import retry, within
 from msgid._validate import check_installed, quote
@@ -77,6 +81,24 @@ WITH asked AS (
 )
 SELECT key FROM won
 """
+# Each of these is one statement: `executemany` sends many at once, and the server does not take a session for idle in a
+# transaction if its client vanishes among them.
+_REMEMBER: Final = """
+INSERT INTO msgid_remembered SELECT %s, hash, stored_at FROM unnest(%s::bigint[], %s::bigint[]) AS a (hash, stored_at)
+ON CONFLICT (handler, hash) DO UPDATE SET stored_at = excluded.stored_at
+"""
+_DELETE_ENTRIES: Final = """
+DELETE FROM msgid_entries e USING unnest(%s::text[], %s::text[]) AS a (key, id)
+WHERE e.handler = %s AND e.key = a.key AND e.id = a.id
+"""
+_DELETE_HEADS: Final = """
+DELETE FROM msgid_heads h USING unnest(%s::text[], %s::bigint[]) AS a (key, version)
+WHERE h.handler = %s AND h.key = a.key AND h.version = a.version
+AND NOT EXISTS (SELECT FROM msgid_entries e WHERE e.handler = h.handler AND e.key = h.key)
+"""
+_POOL: Final = "connections come from a pool in transaction mode: pass pooled=True"
+_LOCKED: Final = re.compile(r'relation "([^"]+)"')
+"""The table in the context of an error of PostgreSQL."""
 
 
 class PostgresStore(SqlStore):
@@ -84,7 +106,8 @@ class PostgresStore(SqlStore):
 
     Each active thread has its own connection; idle connections are reused. A child process that inherits the store
     cannot use it. A connection that the server has closed, or whose server takes no more writes after a switchover, is
-    replaced, and the work is repeated: the version of a key shows whether an entry was stored.
+    replaced, and the work is repeated: the version of a key shows whether an entry was stored. A client that vanishes
+    in a transaction holds its locks for at most ``idle_timeout``.
 
     Args:
         conninfo: Connection string of psycopg, such as ``"host=db dbname=orders"``.
@@ -94,6 +117,10 @@ class PostgresStore(SqlStore):
         schema: Schema of the tables. Default: the search path of the connection.
         create: Whether missing tables are created. Without it, an administrator creates them: see the guide "Operate a
             consumer". The role of the connection then needs to SELECT, INSERT, UPDATE and DELETE in all tables.
+        lock_timeout: Maximum time in seconds to wait for a lock of another worker. After it, psycopg's
+            ``LockNotAvailable`` is raised.
+        idle_timeout: Time in seconds after which the server ends a transaction whose client is silent, and TCP ends a
+            connection whose other machine is silent. Keep it shorter than ``lock_timeout``.
         pooled: Whether connections come from a pool in transaction mode, such as PgBouncer's. Nothing then stays on a
             connection: no statement is prepared, and settings end with their transaction.
 
@@ -113,19 +140,25 @@ class PostgresStore(SqlStore):
         remember: timedelta | str | None = DEFAULT_REMEMBER,
         schema: str | None = None,
         create: bool = True,
+        lock_timeout: float = _postgres.LOCK_TIMEOUT,
+        idle_timeout: float = _postgres.IDLE_TIMEOUT,
         pooled: bool = False,
     ) -> None:
         super().__init__(remember, timeout)
         if not isinstance(conninfo, str):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
-        self._settings: tuple[str, ...] = _SETTINGS
+        self._lock_timeout = _postgres.seconds("lock_timeout", lock_timeout)
+        self._idle_timeout = _postgres.seconds("idle_timeout", idle_timeout)
+        self._settings: tuple[str, ...] = _SETTINGS + _postgres.settings(lock_timeout, idle_timeout)
         if schema is not None:
             check_text("schema", schema)
             self._settings += ('search_path = "{}"'.format(schema.replace('"', '""')),)
         self._creates = create
         self._pooled = pooled
         self._idle: list[Any] = []
+        self._marks: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        """The mark of the session of each connection that may come from a pool."""
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._read_all = READ.format(asked=_ASKED, handler="%(handler)s")
@@ -158,7 +191,8 @@ class PostgresStore(SqlStore):
         }
         columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)
         values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
-        won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall())}
+        keys: list[str] = values["keys"]
+        won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall(), keys)}
         return [append.key in won for append in appends]
 
     def close(self) -> None:
@@ -170,7 +204,7 @@ class PostgresStore(SqlStore):
         for connection in idle:
             connection.close()
 
-    def _transact(self, work: Callable[[Any], _T], *, writes: bool) -> _T:
+    def _transact(self, work: Callable[[Any], _T], *, writes: bool, keys: Sequence[str] = ()) -> _T:
         # With READ COMMITTED, a statement that waited for another one sees its changes.
         level = "READ COMMITTED" if writes else "REPEATABLE READ, READ ONLY"
 
@@ -179,16 +213,24 @@ class PostgresStore(SqlStore):
                 connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
                 if self._pooled:
                     connection.execute("; ".join(f"SET LOCAL {setting}" for setting in self._settings))
+                elif mark := self._marks.get(connection):
+                    asked = connection.execute("SELECT current_setting('msgid.client', true)", prepare=False)
+                    if asked.fetchone()[0] != mark:
+                        raise InvalidStore(f"cannot use the database: {_POOL}")
                 return work(connection)
 
-        return self._run(transaction)
+        return self._run(transaction, keys)
 
-    def _statement(self, work: Callable[[Any], _T]) -> _T:
+    def _statement(self, work: Callable[[Any], _T], keys: Sequence[str] = ()) -> _T:
         """Run work of one statement, which is a transaction of its own."""
-        return self._transact(work, writes=True) if self._pooled else self._run(work)
+        is_shared = self._pooled or self._marks
+        return self._transact(work, writes=True, keys=keys) if is_shared else self._run(work, keys)
 
-    def _run(self, work: Callable[[Any], _T]) -> _T:
-        """Run work on a connection; repeat it on a new one if the server cannot be used, or ended a deadlock."""
+    def _run(self, work: Callable[[Any], _T], keys: Sequence[str]) -> _T:
+        """Run work on a connection; repeat it on a new one if the server cannot be used, or ended a deadlock.
+
+        An error of a lock names the keys.
+        """
         import psycopg
         from psycopg import errors
 
@@ -201,8 +243,12 @@ class PostgresStore(SqlStore):
             try:
                 connection = self._take()
                 return work(connection)
-            except (errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName) as error:
-                raise _refusal(error, "connections come from a pool in transaction mode: pass pooled=True") from None
+            except _of_a_pool() as error:
+                raise _refusal(error, _POOL) from None
+            except errors.UndefinedTable as error:
+                raise _refusal(error, f"its tables were deleted, or {_POOL}") from None
+            except errors.LockNotAvailable as error:
+                raise type(error)(self._locked(error, keys)) from None
             except (errors.InsufficientPrivilege, errors.InvalidSchemaName) as error:
                 raise _refusal(error, "create the schema and the tables, or grant rights on them") from None
             finally:
@@ -220,6 +266,18 @@ class PostgresStore(SqlStore):
             return False
 
         return retry(once, again, within(self._timeout, lambda: random.uniform(0.01, 0.1)))
+
+    def _locked(self, error: Any, keys: Sequence[str]) -> str:
+        """Return what the store has waited for, in one line."""
+        table = _LOCKED.search(error.diag.context or "")
+        where = table[1] if table else "the tables of the store"
+        if keys:
+            several = f"one of {len(keys)} keys, the first is" if len(keys) > 1 else "key"
+            where += f" for {several} {quote(keys[0])},"
+        return (
+            f"cannot get a lock in {where} within lock_timeout={self._lock_timeout:g} seconds: another session holds "
+            "it. pg_blocking_pids names that session: end it, or handle the messages again later"
+        )
 
     def _take(self) -> Any:
         with self._lock:
@@ -240,10 +298,13 @@ class PostgresStore(SqlStore):
     def _connect(self) -> Any:
         check_installed("PostgresStore", "postgres", "psycopg")
         import psycopg
+        from psycopg.conninfo import conninfo_to_dict
 
         # Without a known encoding, text comes back as bytes from a database in SQL_ASCII.
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
+            given = conninfo_to_dict(self._conninfo)
+            options = _postgres.connection_options(given, self._idle_timeout, self._timeout)
+            connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8", **options)
         except psycopg.OperationalError as error:
             raise type(error)(" ".join(str(error).split())) from None  # one line
         except psycopg.ProgrammingError as error:
@@ -254,7 +315,13 @@ class PostgresStore(SqlStore):
         if self._pooled:
             connection.prepare_threshold = None
         else:
+            _name_statements(connection)
             connection.execute("; ".join(f"SET {setting}" for setting in self._settings))
+            asked: Any = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            if asked[0] != connection.info.backend_pid:
+                # There is a pool. In transaction mode, the settings, such as the schema, may be another client's.
+                mark = self._marks[connection] = uuid4().hex
+                connection.execute(f"SET msgid.client = '{mark}'", prepare=False)
         return connection
 
     def _create(self, connection: Any) -> None:
@@ -275,6 +342,34 @@ class PostgresStore(SqlStore):
 
     def _lock_forgetting(self, connection: Any, number: int) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
+
+    def _remember_hashes(self, connection: Any, number: int, hashes: list[tuple[int, int]]) -> None:
+        connection.execute(_REMEMBER, (number, *map(list, zip(*hashes, strict=True))))
+
+    def _delete_entries(self, connection: Any, number: int, entries: list[tuple[str, str]]) -> None:
+        connection.execute(_DELETE_ENTRIES, (*map(list, zip(*entries, strict=True)), number))
+
+    def _delete_heads(self, connection: Any, number: int, versions: list[tuple[str, int]]) -> None:
+        if versions:
+            connection.execute(_DELETE_HEADS, (*map(list, zip(*versions, strict=True)), number))
+
+
+def _of_a_pool() -> tuple[type[Exception], ...]:
+    """Return the errors of a prepared statement that another client's session has, or lacks."""
+    from psycopg import errors
+
+    return errors.DuplicatePreparedStatement, errors.InvalidSqlStatementName, errors.ProtocolViolation
+
+
+def _name_statements(connection: Any) -> None:
+    """Let the names of prepared statements be unlike those of all other connections.
+
+    psycopg counts them from 0 in each connection. In a pool in transaction mode, a name would be another client's
+    statement, with any error or a wrong answer. An unknown name is always one error.
+    """
+    statements: Any = getattr(connection, "_prepared", None)
+    if hasattr(statements, "_prepared_idx"):
+        statements._prepared_idx = random.SystemRandom().getrandbits(62)
 
 
 def _refusal(error: Any, cure: str) -> InvalidStore:

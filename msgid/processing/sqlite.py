@@ -116,6 +116,8 @@ class SqliteStore(SqlStore):
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 folder = os.path.dirname(self._path)
+                if _is_locked(error):
+                    raise
                 why = error if os.path.isdir(folder) else f"the folder {folder} is missing"
                 raise sqlite3.OperationalError(f"cannot open {self._path}: {why}") from None
             raise InvalidStore(f"cannot open {self._path}: {error}") from None
@@ -193,7 +195,14 @@ class SqliteStore(SqlStore):
             self._transact(lambda db: db.execute("PRAGMA wal_checkpoint").fetchone(), writes=False, plain=True)
             self._is_marked = True
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _T], *, writes: bool, plain: bool = False) -> _T:
+    def _transact(
+        self,
+        work: Callable[[sqlite3.Connection], _T],
+        *,
+        writes: bool,
+        keys: Sequence[str] = (),
+        plain: bool = False,
+    ) -> _T:
         """Run work in a transaction; repeat it until the timeout while another process has locked the file.
 
         SQLite itself waits in most cases, but not while another process switches the file to WAL or recovers it.
@@ -202,7 +211,16 @@ class SqliteStore(SqlStore):
         delays = within(self._timeout, lambda: random.uniform(0.001, 0.01))
         check_process(self, self._process)
         with self._lock:
-            return retry(lambda: self._once(work, begin), _is_locked, delays)
+            try:
+                return retry(lambda: self._once(work, begin), _is_locked, delays)
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error):
+                    raise
+                raise sqlite3.OperationalError(
+                    f"cannot use {self._path} within timeout={self._timeout:g} seconds: {error} by another process. "
+                    "Pass a longer timeout, or end the process that keeps a transaction open; for workers on several "
+                    "machines, take a PostgresStore"
+                ) from None
 
     def _once(self, work: Callable[[sqlite3.Connection], _T], begin: str) -> _T:
         connection = self._connection()

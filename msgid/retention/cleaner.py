@@ -22,7 +22,17 @@ from msgid.errors import InvalidMessage, TruncatedMessage
 from msgid.iggy._wire import name_of
 from msgid.iggy.log import read_log
 from msgid.retention._disk import OsFiles, State
-from msgid.retention.policy import MICROSECONDS, NEVER, InvalidPolicy, RetentionPolicy, Segment, checked_policy, decide
+from msgid.retention.policy import (
+    MICROSECONDS,
+    NEVER,
+    OPEN,
+    InvalidPolicy,
+    RetentionPolicy,
+    Segment,
+    checked_policy,
+    decide,
+    is_expired,
+)
 
 if TYPE_CHECKING:
     import threading
@@ -267,6 +277,11 @@ class Cleaner:
             reason = log.reason or doubt
             if not closed and doubt is None and (log.cut or log.segment.follows):
                 reason = None  # the active segment is being written
+            if reason is None and not closed and not log.whole and log.state is not None and log.segment.size:
+                # Of the last segment, only the first message is read: the time of its file tells that it is idle.
+                is_idle = self.policy.expiry_of(entry) != NEVER
+                is_idle = is_idle and is_expired(log.state[3] // 1000, self.policy.expiry_of(entry), now)
+                reason = OPEN if is_idle else None
             segment = log.segment._replace(closed=closed)
             report.append(SegmentFile(path, name, segment, expired and log.whole and reason is None, reason))
         return report

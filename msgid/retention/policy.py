@@ -26,6 +26,8 @@ DEFAULT_INTERVAL: Final = 60
 
 GAP: Final = "the next segment starts at offset %d, not at %d: offsets are missing, or it is a stray file"
 """Why a segment is kept whose successor does not begin at its last offset + 1."""
+OPEN: Final = "it has expired, but no segment begins after its last message: the server may still write it"
+"""Why an expired segment is kept that is not closed, such as the last one of an idle partition."""
 _YEAR_2000: Final = 946_684_800 * MICROSECONDS
 
 
@@ -207,7 +209,8 @@ def decide(
 
     A segment is closed if it is marked so, or if a later segment begins at its last offset + 1. A segment before a gap
     of offsets is kept, because the later segment may be a stray copy. A segment that the next one overlaps is kept,
-    too, without a reason. A closed segment in which all messages have expired is deleted.
+    too. A closed segment in which all messages have expired is deleted. The reason is given for each expired segment
+    that is kept, also for the last one of an idle log.
 
     A segment is kept, with the reason, if the time of a message is missing, before the year 2000 or after ``now``: such
     times are often in another unit, and do not tell when the message was made.
@@ -232,7 +235,7 @@ def decide(
     ...     print(decision.action, decision.closed, decision.reason)
     delete True None
     keep False the next segment starts at offset 9, not at 7: offsets are missing, or it is a stray file
-    keep False None
+    keep False it has expired, but no segment begins after its last message: the server may still write it
     """
     expiry = policy.expiry_of(topic)
     applies = policy.enabled and expiry != NEVER
@@ -250,8 +253,8 @@ def decide(
                 reason = GAP % (following, last + 1) if applies and not closed else None
         if applies and closed and last is not None:
             reason = _doubt(segment, now)
-        expired = applies and closed and reason is None and segment.latest is not None
-        decisions.append(Decision(closed, expired and is_expired(segment.latest, expiry, now), reason))  # type: ignore[arg-type]
+        is_past = applies and reason is None and segment.latest is not None and is_expired(segment.latest, expiry, now)
+        decisions.append(Decision(closed, is_past and closed, OPEN if is_past and not closed else reason))
     return decisions
 
 

@@ -60,8 +60,10 @@ def process(
     """Run a handler with state on a stream; a redelivered message changes nothing, as in `msgid.processing.Processor`.
 
     IDs are compared by value, in any spelling. Any other text is an ID too, compared character by character. The
-    messages of a key in one micro-batch are handled in the order of their times and IDs. A Python worker has the rows
-    of a bucket in memory, and up to 50,000 of them as Python objects.
+    messages of a key in one micro-batch are handled in the order of their times and IDs. After a failed message, the
+    later ones of its key in that micro-batch are not tried, so no message overtakes another one there. The next
+    micro-batch goes on with the key. A Python worker has the rows of a bucket in memory, and up to 50,000 of them as
+    Python objects.
 
     A bucket has a log of states and one of messages. An entry is written once when it comes, and once for each level
     of the log, of eight times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
@@ -117,6 +119,8 @@ def process(
         - ``too late``: a redelivered message whose entry is forgotten, so it is not handled; the body is the input's;
         - ``failed``: a message on which the handler raised in each attempt; the body is the input's, the state is not
           changed, and the message is handled again when it is redelivered;
+        - ``not tried``: a message after a failed one of its key in the same micro-batch; the body is the input's, and
+          nothing has changed. Redeliver the failed message and those that were not tried together;
         - ``changed``: a redelivered message whose outputs are not those of the first time, because the handler or the
           body has changed; the body is the input's, and nothing is published;
         - ``malformed``: a row without an ID or key, with a time that is not a timestamp, that Spark could not read, or

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgid._validate import quote
-from spark_ext._private import running_query
+from spark_ext._private import read_by_batch, running_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,9 +46,11 @@ class Writer(NamedTuple):
     """The ID of the streaming query. None if it is unknown: outside a query, or over Spark Connect."""
     chosen: bool
     """Whether the caller chose the name; otherwise it is the ID of the query."""
+    read: str | None = None
+    """A digest of what the batch has read, which a replay has too. None if it is unknown, as the query is."""
 
 
-def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
+def writer_of(batch_df: DataFrame, app_id: str | None, batch_id: int) -> Writer:
     """Return the writer of a micro-batch: ``app_id`` if it is passed, otherwise the ID of the streaming query.
 
     Raises
@@ -68,7 +70,7 @@ def writer_of(batch_df: DataFrame, app_id: str | None) -> Writer:
             "app_id must be given where the streaming query is unknown: outside foreachBatch, in another thread of "
             "it, or over Spark Connect. Choose one name per checkpoint"
         )
-    return Writer(name, query, chosen=app_id is not None)
+    return Writer(name, query, app_id is not None, read_by_batch(batch_df.sparkSession, batch_id))
 
 
 def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
@@ -84,6 +86,22 @@ def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
             f"cannot write batch {batch_id} of {writer.name!r} to {place}: its batch {last} is in the table. The "
             "checkpoint is older than the table: restore the right one, or delete the rows of all later batches. If "
             "another query has this name, choose another app_id"
+        )
+
+
+def check_read(writer: Writer, place: str, batch_id: int, *reads: str | None) -> None:
+    """Check that a batch which is in the table has read what this one has read; None and empty text are unknown.
+
+    Raises
+    ------
+    TableConflict
+        if all batches have read something else.
+    """
+    if writer.read is not None and not {writer.read, "", None} & {*reads}:
+        raise TableConflict(
+            f"cannot write batch {batch_id} of {writer.name!r} to {place}: the table has a batch of this number that "
+            "has read other offsets. The checkpoint is older than the table: restore the right one, or delete the rows "
+            "of that batch"
         )
 
 

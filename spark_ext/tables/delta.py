@@ -5,7 +5,8 @@ writes the data files, and the package `deltalake` of the driver commits them; a
 and no other feature. `deltalake` reads the log on both ways, so each way finds the batches of the other one.
 
 The log keeps the number of a writer's last batch. Spark replays no other batch, so a lower number is a conflict. The
-commit says which query wrote the batch, so another query with the same name does not count as written.
+commit says which query wrote the batch, and what the batch has read. So another query with the same name, or another
+batch with the same number, does not count as written.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
-from spark_ext.tables._writers import TableConflict, check_batch, check_query
+from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat, TableName
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class _Delta(TableFormat):
         storage_options: dict[str, str] | None,
     ) -> bool:
         table = _Table(df.sparkSession, path, storage_options)
-        said = {"writer": writer.name, "query": writer.query, "write": uuid4().hex}
+        said = {"writer": writer.name, "query": writer.query, "read": writer.read, "write": uuid4().hex}
         log = table.open()
         table.check(df, log, partition_by)
         if log is not None and table.find(log, writer, batch_id) is not None:
@@ -236,7 +237,7 @@ class _Table:
         Raises
         ------
         TableConflict
-            if the writer has written a later batch, or if another query has written this one.
+            if the writer has written a later batch, or if another query has written this one, or other rows.
         """
         last = log.transaction_version(writer.name)
         if last is None or batch_id > last:
@@ -245,6 +246,7 @@ class _Table:
         commits = (_said_in(commit) for count in _COMMITS for commit in log.history(count))
         said = next((said for said in commits if said.get("writer") == writer.name), {})
         check_query(writer, self._path, said.get("query"))
+        check_read(writer, self._path, batch_id, said.get("read"))
         return said
 
     def check(

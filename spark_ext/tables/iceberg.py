@@ -9,6 +9,8 @@ password:
 - ``msgid.publishing/WRITER/BATCH/SNAPSHOT`` is set before, with the table's snapshot at that time. So a batch that was
   published, and not recorded because its process ended, is found.
 
+Behind the query and the snapshot, each key has ``_`` and a digest of what the batch has read, if that is known.
+
 The branch is dropped before the rows are published. So if a driver is paused until the snapshots of another driver,
 with the same batch, have expired, the rows that it staged before have expired too, and it cannot publish them.
 """
@@ -31,7 +33,7 @@ from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.tables._batches import check_columns, check_fits, evolved, plain, widened
-from spark_ext.tables._writers import TableConflict, check_batch, check_query
+from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat
 
 if TYPE_CHECKING:
@@ -216,13 +218,15 @@ class _Table:
             if the writer has written a later batch, another query has written this one, or that is no longer known.
         """
         recorded = keys_of("batch", self.properties, writer)
+        self._check_reads(recorded, writer, batch_id)
         last = max((number for number, _ in recorded.values()), default=-1)
         check_batch(writer, self._name, batch_id, last)
         if batch_id == last:
-            check_query(writer, self._name, *(query for number, query in recorded.values() if number == last))
+            queries = (detail.partition("_")[0] for number, detail in recorded.values() if number == last)
+            check_query(writer, self._name, *queries)
             return _RECORDED
         attempts = keys_of("publishing", self.properties, writer)
-        bases = {snapshot for number, snapshot in attempts.values() if number == batch_id}
+        bases = {detail.partition("_")[0] for number, detail in attempts.values() if number == batch_id}
         if not bases:
             return None
         is_known, staged, query = publication(self._snapshots(), self.head(), f"msgid/{writer.name}/{batch_id}/", bases)
@@ -235,7 +239,13 @@ class _Table:
             )
         if staged is not None:
             check_query(writer, self._name, query)
+            self._check_reads(attempts, writer, batch_id)
         return staged
+
+    def _check_reads(self, keys: dict[str, tuple[int, str]], writer: Writer, batch_id: int) -> None:
+        reads = [detail.partition("_")[2] for number, detail in keys.values() if number == batch_id]
+        if reads:
+            check_read(writer, self._name, batch_id, *reads)
 
     def _refs(self) -> dict[str, int]:
         return {row[0]: row[1] for row in self._metadata("refs", "name", "snapshot_id")}
@@ -359,7 +369,8 @@ def parts_of(name: str) -> list[str]:
 
 def key_of(kind: str, writer: Writer, batch_id: int, detail: object) -> str:
     """Return the key of a property that records a batch: ``batch`` with its query, ``publishing`` with a snapshot."""
-    return f"msgid.{kind}/{writer.name}/{batch_id}/{'' if detail is None else detail}"
+    read = "" if writer.read is None else f"_{writer.read}"
+    return f"msgid.{kind}/{writer.name}/{batch_id}/{'' if detail is None else detail}{read}"
 
 
 def keys_of(kind: str, properties: Iterable[str], writer: Writer) -> dict[str, tuple[int, str]]:

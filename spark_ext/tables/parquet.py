@@ -27,7 +27,7 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
-from spark_ext.tables._writers import TableConflict, check_batch, check_query
+from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ _EVOLVED: Final = "_evolved"
 """Folder with the columns of the table after each change by ``evolve=True``."""
 _WRITING: Final = ".writing"
 """Folder of batches that are being written. Readers skip folders that start with a dot."""
+_READ: Final = "_read.json"
+"""File in the folder of a batch with the digest of what the batch has read."""
 _MARK: Final = "_SUCCESS"
 """File that marks a batch as complete."""
 _BATCH: Final = re.compile("batch=(0|[1-9][0-9]*)")
@@ -89,14 +91,21 @@ class _Parquet(TableFormat):
             check_batch(writer, path, batch_id, _later_batch(files, f"{base}/writer={writer.name}", batch_id))
         _LAST[path, writer.name] = batch_id
         if is_written:
+            _check_read(files, f"{base}/{inner}", path, writer, batch_id)
             return False
         # Its own name is hidden too: HDFS moves it into the folder of a batch that another driver has just written.
         hidden = f"writer={writer.name}/{_WRITING}/.batch={batch_id}-{uuid4().hex}"
         write_files(df, path, hidden, partition_by)
+        if writer.read is not None:
+            with files.open_output_stream(f"{base}/{hidden}/{_READ}") as out:
+                out.write(json.dumps({"read": writer.read}).encode())
         _mark(files, f"{base}/{hidden}")
         if not is_claimed:
             _claim(files, base, path, writer, partition_by, df)
-        return _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
+        is_first = _rename(files, f"{base}/{hidden}", f"{base}/{inner}")
+        if not is_first:
+            _check_read(files, f"{base}/{inner}", path, writer, batch_id)
+        return is_first
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         columns = _recorded(path)
@@ -164,6 +173,12 @@ def _claim(
         raise
     if not _check(files, base, path, writer, partition_by, df):
         raise OSError(f"cannot create {claim}")
+
+
+def _check_read(files: pafs.FileSystem, folder: str, path: str, writer: Writer, batch_id: int) -> None:
+    """Check that the batch in a folder has read what this one has read."""
+    said = _read_json(files, f"{folder}/{_READ}")
+    check_read(writer, path, batch_id, None if said is None else said["read"])
 
 
 def _put_json(files: pafs.FileSystem, path: str, value: object) -> None:

@@ -91,7 +91,8 @@ def write_once(
         if the folder belongs to another query, another kind of run or another format, if the columns do not fit, or if
         a row breaks a constraint of the table. No row of the batch is written then. It is a `ValueError`. Also if a
         run of a query writes a batch to one table twice, with different rows or names. Also if the table has a later
-        batch of the writer: Spark replays its last batch alone, so the checkpoint is older than the table.
+        batch of the writer, or one of this number that has read other offsets: Spark replays its last batch alone, so
+        the checkpoint is older than the table.
     MissingRows
         if the driver does not see all rows that the tasks wrote, because a worker does not share the folder. The batch
         is not committed then. It is an `OSError`.
@@ -124,7 +125,7 @@ def write_once(
     for name in partition_by:
         check_name("partition_by", name)
     integer("batch_id", batch_id, 0, INT64_MAX)
-    writer = writer_of(batch_df, app_id)
+    writer = writer_of(batch_df, app_id, batch_id)
     run, plan = running_plan(batch_df)
     # The plan of rows does not tell the names of columns apart.
     key = (run, format, place if isinstance(place, TableName) else resolve(place))

@@ -81,6 +81,8 @@ class TableFormat(ABC):
         """Write a micro-batch exactly once; return False if it was written before.
 
         ``writer.name`` is the name under which batches are stored; ``writer.query`` is the ID of the query, or None.
+        ``writer.read`` is a digest of what the batch has read, or None. Store it with the batch, and refuse a batch of
+        the same number with another digest: its checkpoint is older than the table.
         """
 
     def evolve(self, df: DataFrame, path: str, storage_options: dict[str, str] | None) -> DataFrame:

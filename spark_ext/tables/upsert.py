@@ -11,6 +11,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from msgid import _postgres
 from msgid._retrying import retry
 from msgid._validate import to_install
 from spark_ext._arguments import check_dataframe
@@ -54,6 +55,13 @@ _HOLDS: Final = (
 """Patterns of types, and of other types of a table that take their values unchanged or refuse them."""
 _ELEMENTS: Final = r"(text|smallint|integer|bigint|numeric.*|boolean|double precision|real|date)$"
 """The types of elements that an array may have; another one is ``jsonb``."""
+_ORDERED_TEXT: Final = r"text|character varying(\(\d+\))?"
+_CURES: Final = {
+    "e": "an enum, whose order and values are its own: change the column to text with a CHECK constraint",
+    "d": "a domain: change the column to its base type, and keep the rule as a CHECK constraint",
+}
+"""The kind of a type and its cure, by ``typtype``."""
+_PADDED: Final = "a type that pads its values with spaces: change the column to varchar or text"
 _ODD_KEYS: Final = r"map<(binary|array|map|struct)\b"
 """Spark does not write the keys of these maps to JSON as their values."""
 _FLOATS: Final = r"\b(float|double)[,>]"
@@ -73,15 +81,20 @@ _STORE: Final = (
 """The rows in the order of the key, so that two transactions do not wait for each other in a circle."""
 _REPLACE: Final = (
     "INSERT INTO {table} AS msgid_held ({columns}) SELECT DISTINCT ON ({keys}) {columns} FROM {staged} "
-    "ORDER BY {keys}, {latest} DESC NULLS LAST ON CONFLICT ({keys}) DO UPDATE SET ({columns}) = ROW({excluded}) "
-    "WHERE excluded.{latest} IS NOT NULL AND (msgid_held.{latest} < excluded.{latest}) IS NOT FALSE"
+    "ORDER BY {keys}, {latest} ON CONFLICT ({keys}) DO UPDATE SET ({columns}) = ROW({excluded}) WHERE {later}"
 )
 _OTHER: Final = "ROW({ours}) IS DISTINCT FROM ROW({theirs})"
-_NOT_EARLIER: Final = " AND (msgid_new.{latest} < msgid_held.{latest}) IS NOT TRUE"
+_NOT_EARLIER: Final = " AND NOT ({earlier} AND NOT (ROW({latest_values}) IS NULL))"
+"""Not a row that loses against the stored one. A row without a value of order is a conflict, and not an earlier row."""
 _DIFFERS: Final = (
     "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
     "ON ROW({held_keys}) = ROW({new_keys}) WHERE {differs})"
 )
+_IS_PLAIN: Final = (
+    "SELECT relkind = 'r' AND NOT relrowsecurity AND NOT relhasrules AND NOT EXISTS "
+    "(SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) FROM pg_class c WHERE oid = %s::regclass"
+)
+"""Whether nothing can change the rows of an insert. The insert's lock keeps others from creating a trigger."""
 _COMPARE: Final = (
     "WITH compared AS (SELECT msgid_new, {key} AS key, "
     "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, {differs} AS differs "
@@ -134,8 +147,10 @@ def upsert_postgres(
     key: str | Sequence[str] = "id",
     *,
     key_is_id: bool | None = None,
-    latest_by: str | None = None,
+    latest_by: str | Sequence[str] | None = None,
     evolve: bool = False,
+    lock_timeout: float = _postgres.SINK_LOCK_TIMEOUT,
+    idle_timeout: float = _postgres.IDLE_TIMEOUT,
 ) -> Upserted:
     """Insert rows into a PostgreSQL table, each key once; the first row of a key stays, or its latest one.
 
@@ -151,7 +166,8 @@ def upsert_postgres(
 
     With ``latest_by``, a row replaces the stored row with its key if its value in this column is greater. A row with a
     lower value changes nothing, so batches may come in any order. An equal value or NULL with other content is a
-    conflict. A stored NULL is lower than each value.
+    conflict. A stored NULL is lower than each value. The order is that of Spark's ``max_by`` on every server: text is
+    compared by its bytes, NaN is the greatest number. Of several columns, the first one that differs decides.
 
     A missing table is created, with the key as its primary key; arrays of text, numbers, booleans and dates become
     arrays, other nested columns ``jsonb``. An existing table must have these columns, and a unique index on the key
@@ -178,10 +194,15 @@ def upsert_postgres(
     key_is_id : bool, optional
         whether the columns of the key have IDs. If False, keys are stored and compared unchanged: 32 hex digits, for
         example, are not read as an ID of version 0. Default: a column named ``id`` has IDs, and others do not.
-    latest_by : str, optional
-        the column that orders the rows of a key, such as a version or a time. Default: the first row of a key stays.
+    latest_by : str or sequence of str, optional
+        the column that orders the rows of a key, such as a version or a time, or several columns: ``["term", "seq"]``.
+        Structs, arrays and maps are refused. Default: the first row of a key stays.
     evolve : bool
         whether to add the columns that the table lacks. A change stays if the batch fails after it.
+    lock_timeout : float
+        seconds to wait for a lock of another transaction, such as one that inserts the same keys.
+    idle_timeout : float
+        seconds after which the server ends a transaction whose client has vanished, so that its locks are free.
 
     Returns
     -------
@@ -191,7 +212,7 @@ def upsert_postgres(
     Raises
     ------
     PostgresError
-        if the database cannot be reached, or refuses the table or a row.
+        if the database cannot be reached, refuses the table or a row, or does not get a lock in time.
     ValueError
         if an argument is not allowed, or a column has a type that PostgreSQL lacks.
     ImportError
@@ -211,12 +232,18 @@ def upsert_postgres(
         if len(name.encode()) > _NAME_LENGTH:
             raise ValueError(f"a name in PostgreSQL must have at most {_NAME_LENGTH} bytes of UTF-8, got {name!r}")
     keys = (key,) if isinstance(key, str) else tuple(key)
-    if not keys or not {*keys, latest_by} - {None} <= {*batch_df.columns}:
+    order = () if latest_by is None else (latest_by,) if isinstance(latest_by, str) else tuple(latest_by)
+    is_empty = latest_by is not None and not order
+    if not keys or is_empty or not {*keys, *order} <= {*batch_df.columns}:
         raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
-    for name in (one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id")):
+    for name in order:
+        _check_ordered(name, batch_df.schema[name].dataType)
+    limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
+    ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
+    for name in ids:
         batch_df = _with_canonical_key(batch_df, name)
     use_own_python(batch_df.sparkSession)
-    wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), latest_by)
+    wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), order, ids, limits)
     target: _Target = _transact(wanted, lambda connection: _prepare(connection, wanted, evolve=evolve))
 
     def insert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -233,6 +260,30 @@ def upsert_postgres(
             raise
         raise PostgresError(said) from error
     return Upserted(*(sum(row[place] for row in counts) for place in range(3)))
+
+
+def _check_ordered(name: str, type: Any) -> None:
+    """Check that PostgreSQL can compare the values of a column as Spark does.
+
+    Raises
+    ------
+    ValueError
+        if not.
+
+    Examples
+    --------
+    >>> _check_ordered("place", T.ArrayType(T.IntegerType()))
+    Traceback (most recent call last):
+    ValueError: latest_by must name columns that are not nested, got 'place' of array<int>; ...
+    """
+    text = type.simpleString()
+    if isinstance(type, _NESTED):
+        raise ValueError(
+            f"latest_by must name columns that are not nested, got {name!r} of {text}; name its parts as columns in "
+            "the order in which they count: latest_by=['term', 'seq']"
+        )
+    if isinstance(type, T.StringType) and text != "string":
+        raise ValueError(f"latest_by must name text that is compared by its bytes, got {name!r} of {text}; cast it")
 
 
 def _column_types(schema: T.StructType) -> dict[str, str]:
@@ -323,7 +374,10 @@ class _Target(NamedTuple):
     table: tuple[str, ...]
     keys: tuple[str, ...]
     types: dict[str, str]
-    latest_by: str | None = None
+    latest_by: tuple[str, ...] = ()
+    id_keys: tuple[str, ...] = ()
+    limits: tuple[float, float] = (_postgres.SINK_LOCK_TIMEOUT, _postgres.IDLE_TIMEOUT)
+    """The seconds to wait for a lock, and those after which a silent transaction ends."""
 
     def __repr__(self) -> str:
         return f"_Target({'.'.join(self.table)})"
@@ -336,13 +390,16 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
     """Run one transaction; errors show neither the connection string nor its password."""
     try:
         import psycopg
+        from psycopg import errors
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError:
         message = f"upsert_postgres needs psycopg, on the executors too: {to_install('postgres')}"
         raise ImportError(message, name="psycopg") from None
 
     def connect() -> Any:
         # SQL_ASCII would give bytes for text. A prepared statement would stay on a connection of a pool.
-        return psycopg.connect(target.conninfo, client_encoding="utf8", prepare_threshold=None)
+        options = _postgres.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
+        return psycopg.connect(target.conninfo, client_encoding="utf8", prepare_threshold=None, **options)
 
     try:
         connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)
@@ -354,9 +411,22 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
         ) from None
     try:
         with connection:
+            # Of this transaction alone, because a pool gives the session to another client.
+            connection.execute("; ".join(f"SET LOCAL {setting}" for setting in _postgres.settings(*target.limits)))
             return work(connection)
+    except errors.LockNotAvailable:
+        raise target.error(
+            f"another transaction has locked it, or a row with the same {', '.join(map(repr, target.keys))}, for more "
+            f"than lock_timeout={target.limits[0]:g} seconds; find it by pg_blocking_pids and end it, or wait longer"
+        ) from None
     except psycopg.Error as error:
-        raise target.error(error.diag.message_primary or str(error) or type(error).__name__) from None
+        reason = error.diag.message_primary or str(error) or type(error).__name__
+        if isinstance(error, errors.InvalidTextRepresentation) and "uuid" in map(target.types.get, target.id_keys):
+            reason += (
+                "; an ID of another version than a UUID does not fit into uuid, and 32 hex digits are read as an ID of "
+                "version 0: pass key_is_id=False to store keys as they are"
+            )
+        raise target.error(reason) from None
 
 
 def _names(target: _Target) -> dict[str, Any]:
@@ -376,14 +446,40 @@ def _names(target: _Target) -> dict[str, Any]:
         "new_keys": cells("msgid_new.", target.keys),
         "held_keys": cells("msgid_held.", target.keys),
         "key": sql.SQL("{}" if len(target.keys) == 1 else "ROW({})").format(cells("(msgid_new).", target.keys)),
-        "latest": sql.Identifier(target.latest_by or ""),
         "columns": cells("", target.types),
         "excluded": cells("excluded.", target.types),
         "ours": cells("msgid_new.", target.types, "::jsonb"),
         "theirs": cells("msgid_held.", target.types, "::jsonb"),
+        "latest": sql.SQL(", ").join(
+            sql.SQL("{} DESC NULLS LAST").format(_ordered(target, "", one)) for one in target.latest_by
+        ),
+        "latest_values": cells("msgid_new.", target.latest_by),
+        "later": _less(target, "msgid_held.", "excluded."),
+        "earlier": _less(target, "msgid_new.", "msgid_held."),
     }
     differs = _OTHER + (_NOT_EARLIER if target.latest_by else "")
     return {**names, "differs": sql.SQL(differs).format(**names)}
+
+
+def _ordered(target: _Target, row: str, column: str) -> Any:
+    """Return a column in the form in which PostgreSQL orders it as Spark does: text by its bytes."""
+    from psycopg import sql
+
+    collation = ' COLLATE "C"' if re.fullmatch(_ORDERED_TEXT, target.types[column]) else ""
+    return sql.SQL(f"{row}{{}}{collation}").format(sql.Identifier(column))
+
+
+def _less(target: _Target, lower: str, higher: str) -> Any:
+    """Return the condition that one row is before another one; NULL is the lowest value."""
+    from psycopg import sql
+
+    condition: Any = sql.SQL("FALSE")
+    for column in reversed(target.latest_by):
+        low, high = _ordered(target, lower, column), _ordered(target, higher, column)
+        condition = sql.SQL(
+            "({high} IS NOT NULL AND ({low} IS NULL OR {low} < {high}) OR {low} IS NOT DISTINCT FROM {high} AND {rest})"
+        ).format(low=low, high=high, rest=condition)
+    return condition
 
 
 def _run(connection: Any, statement: str, names: dict[str, Any], *columns: str) -> Any:
@@ -415,20 +511,27 @@ def _prepare(connection: Any, target: _Target, *, evolve: bool = False) -> _Targ
 def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evolve: bool) -> dict[str, str]:
     """Check that a table takes the rows, or add the columns that it lacks; return the types of the rows there."""
     oid = connection.execute("SELECT %s::regclass::oid", [names["table"].as_string(connection)]).fetchone()[0]
-    held = dict(
-        connection.execute(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
-            [oid],
-        ).fetchall()
-    )
+    columns = connection.execute(
+        "SELECT attname, format_type(atttypid, atttypmod), typtype::text FROM pg_attribute "
+        "JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
+        [oid],
+    ).fetchall()
+    held, kinds = {name: type for name, type, _ in columns}, {name: kind for name, _, kind in columns}
     for name, type in target.types.items():
         if evolve and name not in held:
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
             held[name] = type
         if not _takes(held.get(name, ""), type):
             found = f"it is {held[name]}" if name in held else "it is missing: evolve=True adds it"
-            raise target.error(f"column {name!r} must be {type}, and {found}")
+            cure = _PADDED if held.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
+            raise target.error(f"column {name!r} must be {type}, and {found}{f', {cure}' if cure else ''}")
+        if name in target.latest_by and type == "text":
+            encoding = connection.info.parameter_status("server_encoding")
+            if not re.fullmatch(_ORDERED_TEXT, held[name]) or encoding not in ("UTF8", "SQL_ASCII"):
+                raise target.error(
+                    f"column {name!r} of latest_by must be text or varchar in a database of the encoding UTF8, and it "
+                    f"is {held[name]} in {encoding}: its order is not that of Spark. Name another column"
+                )
     unique = connection.execute(
         "SELECT FROM pg_index i WHERE indrelid = %s AND indisunique AND indnkeyatts = %s AND indpred IS NULL "
         "AND indisvalid AND indimmediate AND (SELECT array_agg(attname::text) FROM pg_attribute WHERE attnotnull "
@@ -458,6 +561,8 @@ def _insert_rows(connection: Any, target: _Target, batches: Iterable[pa.RecordBa
     copied = _copy(connection, target, names, batches)
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
     inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
+    if inserted == copied and connection.execute(_IS_PLAIN, [names["table"].as_string(connection)]).fetchone()[0]:
+        return Upserted(inserted, 0, 0)  # no row met another one of its key
     if not _run(connection, _DIFFERS, names).fetchone()[0]:
         return Upserted(inserted, copied - inserted, 0)
     connection.execute(_WRITTEN_ALIKE)
@@ -483,6 +588,7 @@ def _copy(connection: Any, target: _Target, names: dict[str, Any], batches: Iter
 def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
     """Return a batch as the lines of ``COPY ... (FORMAT csv)``: NULL is an empty field, and empty text is quoted."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import csv
 
     texts = []
@@ -491,7 +597,8 @@ def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:
             values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
             texts.append(pa.array(values, pa.string()))
         elif type == "timestamp with time zone":
-            texts.append(column.cast(pa.timestamp("us", "UTC")).cast(pa.string()))
+            # Arrow writes a time without a zone several times as fast.
+            texts.append(pc.binary_join_element_wise(column.cast(pa.timestamp("us")).cast(pa.string()), "Z", ""))
         else:
             texts.append(column.cast(pa.string()))
     out = io.BytesIO()

@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,12 @@ def running_pair():
             server.remove()
 
 
+def _listens(path):
+    """Return whether a server accepts connections on a socket; the file appears before it does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def running_pool(conninfo):
     """Start PgBouncer in transaction mode before a PostgreSQL server, with two connections, and return its address."""
@@ -124,7 +131,7 @@ server_fast_close = 1
     try:
         path = folder / ".s.PGSQL.6432"
         end = time.monotonic() + 30
-        while not path.exists():
+        while not _listens(path):
             if pool.poll() is not None or time.monotonic() > end:
                 raise OSError((folder / "log").read_text())
             time.sleep(0.01)
@@ -132,6 +139,56 @@ server_fast_close = 1
     finally:
         pool.kill()
         pool.wait()
+        shutil.rmtree(folder)
+
+
+class _SilentNetwork:
+    """Forwards bytes to a server until a client has sent a word: from then on nothing passes, and nothing is closed."""
+
+    def __init__(self, folder, server):
+        self.word, self.silent, self._sockets = None, threading.Event(), []
+        self._server, self._listener = server, socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"{folder}/.s.PGSQL.5432")
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                client, server = self._listener.accept()[0], socket.socket(socket.AF_UNIX)
+                self._sockets += [client, server]
+                server.connect(self._server)
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self._pump, args=pair, daemon=True).start()
+
+    def _pump(self, source, sink):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if not self.silent.is_set():
+                    sink.sendall(data)
+                    if self.word and self.word in data:
+                        self.silent.set()
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        for one in (self._listener, *self._sockets):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+@contextmanager
+def silent_network(conninfo):
+    """Return a network before a PostgreSQL server, with its ``address``."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    folder = tempfile.mkdtemp(prefix="msgid-")
+    network = _SilentNetwork(folder, f"{conninfo_to_dict(conninfo)['host']}/.s.PGSQL.5432")
+    network.address = make_conninfo(conninfo, host=folder)
+    try:
+        yield network
+    finally:
+        network.close()
         shutil.rmtree(folder)
 
 

@@ -114,10 +114,15 @@ def query(spark, tmp_path):
     for name in ("a b", "c"):
         (tmp_path / "in" / name).write_text("x\n")
     seen = []
+
+    def look(batch, number):
+        reads = [_private.read_by_batch(batch.sparkSession, one) for one in (number, number, number + 1)]
+        seen.append((_private.running_query(batch.sparkSession), *reads))
+
     running = (
         spark.readStream.option("maxFilesPerTrigger", 1)
         .text(str(tmp_path / "in"))
-        .writeStream.foreachBatch(lambda batch, number: seen.append(_private.running_query(batch.sparkSession)))
+        .writeStream.foreachBatch(look)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
@@ -130,8 +135,11 @@ def test_query_is_known_inside_it_alone(spark, query, connect):
     """``foreachBatch`` knows the query that runs it; no ID is guessed elsewhere, nor over Spark Connect."""
     id, seen = query
     if not connect:
-        assert seen == [id, id]
+        assert [one[0] for one in seen] == [id, id]
+        assert all(read == again and len(read) == 32 and after is None for _, read, again, after in seen)
+        assert seen[0][1] != seen[1][1]
     assert _private.running_query(spark) is None
+    assert _private.read_by_batch(spark, 0) is None
 
 
 def test_conditions_and_cause_of_a_file_that_cannot_be_read(spark, tmp_path):

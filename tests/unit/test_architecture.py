@@ -30,6 +30,7 @@ LAYERS = {
         ["errors", "layout"],
         ["_retrying", "_validate"],
         ["_moments"],
+        ["_postgres"],
         ["_contents", "ids"],
         ["_known_tables", "_message", "messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],

@@ -1,6 +1,7 @@
 """The messages of one key in a micro-batch: their entries in the state, and the rows of the result.
 
-`msgid.processing._flow` has the rule: whether a message is new, duplicate, too late, failed or changed.
+`msgid.processing._flow` has the rule: whether a message is new, duplicate, too late, failed or changed. After a failed
+message, the later ones of its key in the micro-batch are not tried, so that none overtakes it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from spark_ext.streaming._processing.packing import Arrival
 
 MALFORMED: Final = "malformed"
+_FAILED: Final = "failed"
+_NOT_TRIED: Final = "not tried"
 
 OutputRow = tuple[str | None, int | None, str | None, str | None, str | None, str, str, str | None]
 """ID, number, input ID, key, topic, body, kind and reason, as the columns of the result."""
@@ -82,6 +85,8 @@ class Handling:
         self._slice_bytes = slice_bytes
         self._rows: list[OutputRow] = []
         self._size = 0
+        self._stopped: dict[str, str] = {}
+        """The keys with a failed message, and why the later ones are not tried."""
 
     def handle(self, messages: Sequence[Arrival]) -> Iterator[list[OutputRow]]:
         """Handle messages in their order; yield the rows of the result, about a slice at a time."""
@@ -106,6 +111,9 @@ class Handling:
     def _handle_one(self, arrival: Arrival, hash: bytes) -> None:
         """Add the rows of a message to the result, and its entry to the state if it is new."""
         key, id, time, values = arrival
+        if key in self._stopped:
+            self._set_aside(arrival, _NOT_TRIED, self._stopped[key])
+            return
         # The columns were checked at once.
         message = tuple.__new__(Message, (id, key, None, None if time == NO_TIME else time))
         state = self._bucket.state(key)
@@ -122,7 +130,10 @@ class Handling:
             decided = decide(message, earlier, ran)
         kind, error = decided
         if error is not None:
-            self._set_aside(arrival, kind, error_text(error))
+            text = error_text(error)
+            self._set_aside(arrival, kind, text)
+            if kind == _FAILED:  # the other kinds were handled before, in their order
+                self._stopped[key] = f"message {id} of this key failed before: {text}"
         elif not isinstance(ran, Ran):
             assert earlier is not None
             self._publish(arrival, earlier.outputs, kind)

@@ -185,11 +185,14 @@ def processed(processor_class, batches):
     """Return what a processor tells of each batch: its kinds, its outputs and the text of each dead letter."""
     store, found = MemoryStore(), []
     for batch, name, keep_outputs in batches:
-        letters, rows = [], []
+        letters, rows, stopped = [], [], {}
         handler = HANDLERS[name][processor_class is AsyncProcessor]
         options = {"name": "rules", "attempts": 2, "dead_letter": letters.append, "keep_outputs": keep_outputs}
         processor = processor_class(store, handler, list, dumps=dumps, loads=loads, **options)
         for id, key, amount, raw, at in sorted(batch, key=in_time):
+            if key in stopped:  # `process` keeps the order of a key within a micro-batch
+                rows.append(told("not tried", key, identity(id), [], stopped[key]))
+                continue
             letters.clear()
             try:
                 # `process` does not compare bodies, and a processor compares those alone that JSON can represent.
@@ -198,9 +201,12 @@ def processed(processor_class, batches):
             except (SystemExit, asyncio.CancelledError, Panic) as error:  # ends `handle`; on Spark it is a failed row
                 assert not letters
                 rows.append(told("failed", key, identity(id), [], error_text(error)))
+                stopped[key] = f"message {identity(id)} of this key failed before: {error_text(error)}"
                 continue
             outputs = [(one.id, one.number, one.topic, canonical(one.body).encode()) for one in outcome.outputs]
             reason = letters[0].error if letters else None
+            if outcome.kind == "failed":
+                stopped[key] = f"message {identity(id)} of this key failed before: {reason}"
             rows.append(told(outcome.kind, key, identity(id), outputs, reason))
         found.append(sorted(rows, key=repr))
     return found

@@ -1,12 +1,10 @@
 """The records of `write_once` in an Iceberg table, without Spark: names, histories, and drivers that are disturbed."""
 
-import re
 from contextlib import suppress
-from copy import deepcopy
 from types import SimpleNamespace
-from urllib.parse import quote
 
 import pytest
+from helpers.lake import Lake, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,106 +85,6 @@ def test_publication_of_a_batch_is_known_as_far_as_the_history_goes(snapshots, h
 
 class Killed(BaseException):
     """The process ends."""
-
-
-class Lake:
-    """A table with the rules of Iceberg: commits replace the state, and ``cherrypick`` checks the history."""
-
-    def __init__(self):
-        self.snapshots, self.refs, self.properties, self.time = {}, {}, {}, 0
-        self.rows = []
-        """The batches of the rows that readers see."""
-
-    def add(self, ref, id, source=None, parent=None):
-        self.time += 1
-        self.snapshots[self.time] = Snapshot(self.refs.get(ref, parent), id, source)
-        self.refs[ref] = self.time
-
-    def history(self):
-        head = self.refs.get("main")
-        while head in self.snapshots:
-            yield head
-            head = self.snapshots[head].parent
-
-    def cherrypick(self, staged):
-        if staged not in self.snapshots:
-            raise ValueError(f"Cannot cherry-pick unknown snapshot ID: {staged}")
-        snapshot = self.snapshots[staged]
-        if any(self.snapshots[id].id == snapshot.id for id in self.history()):
-            raise ValueError(f"DuplicateWAPCommitException: {snapshot.id}")
-        if snapshot.parent == self.refs.get("main"):
-            self.refs["main"] = staged
-        else:
-            self.add("main", snapshot.id, staged)
-        self.rows.append(snapshot.id)
-
-    def expire(self):
-        """Keep the snapshots that a branch names, and no others."""
-        self.snapshots = {id: one for id, one in self.snapshots.items() if id in self.refs.values()}
-
-
-def table_of(lake, disturb):
-    """Return a class of tables of a `Lake`, with a cache as Iceberg's catalogs have; ``disturb`` runs at each step."""
-
-    class Table(iceberg._Table):
-        def __init__(self, spark, name):
-            self._name, self.sql_name, self.properties = name, name, {}
-
-        def commit(self, step, change):
-            disturb(self, step)
-            change()
-            self.view = deepcopy(lake)
-            disturb(self, f"{step}: done")
-
-        def refresh(self):
-            disturb(self, "refresh")
-            self.view = deepcopy(lake)
-            self.properties = {**self.view.properties, "current-snapshot-id": str(lake.refs.get("main", "none"))}
-
-        def exists(self):
-            self.refresh()
-            return True
-
-        def prepare(self, df, partition_by):
-            self.refresh()
-            return df
-
-        def _refs(self):
-            return dict(self.view.refs)
-
-        def _snapshots(self):
-            return dict(self.view.snapshots)
-
-        def _create_branch(self, branch, base):
-            def create():
-                assert quote(branch, safe="") == branch  # Spark asks a REST catalog for it in a URL
-                if base is None:
-                    lake.add(branch, None)
-                elif base not in lake.snapshots:
-                    raise ValueError("the version has expired")
-                else:
-                    lake.refs[branch] = base
-
-            self.commit("branch", create)
-
-        def _append(self, rows, branch, id):
-            self.commit("append", lambda: lake.add(branch, id, parent=lake.refs[branch]))
-
-        def _cherrypick(self, staged):
-            self.commit("publish", lambda: lake.cherrypick(staged))
-
-        def _drop(self, branch):
-            self.commit("drop", lambda: lake.refs.pop(branch, None))
-
-        def _set(self, key):
-            self.commit("set", lambda: lake.properties.update({key: ""}))
-
-        def _run(self, statement):
-            assert " UNSET TBLPROPERTIES IF EXISTS " in statement
-            old = re.findall(r"'(.+?)'", statement)
-            self.commit("unset", lambda: [lake.properties.pop(key, None) for key in old])
-
-    return Table
 
 
 @pytest.fixture(autouse=True)
@@ -303,6 +201,29 @@ def test_batch_of_another_query_does_not_count_as_written(monkeypatch, stops_at)
         with pytest.raises(TableConflict):
             drive("q1", number)
     assert lake.rows == ["msgid/a/0/q1", "msgid/a/1/q2"]
+
+
+@pytest.mark.parametrize("stops_at", ["publish: done", None])
+def test_batch_that_has_read_other_offsets_is_refused(monkeypatch, stops_at):
+    """Whether the first one is recorded, or was published by a process that ended. A replay is not refused."""
+    lake, df = Lake(), SimpleNamespace(sparkSession=None)
+
+    def disturb(table, step):
+        if step == stops_at:
+            raise Killed
+
+    def drive(read, number, disturb=lambda table, step: None):
+        monkeypatch.setattr(iceberg, "_Table", table_of(lake, disturb))
+        return iceberg.FORMAT.write_batch(df, number, "lake.db.t", Writer("a", "q", True, read), (), None)
+
+    with suppress(Killed):
+        drive("r1", 0, disturb)
+    with pytest.raises(TableConflict, match="the table has a batch of this number that has read other offsets"):
+        drive("r2", 0)
+    assert [drive("r1", 0), drive(None, 0), drive("r3", 1)] == [False, False, True]
+    with pytest.raises(TableConflict, match="other offsets"):
+        drive("r1", 1)
+    assert lake.rows == ["msgid/a/0/q", "msgid/a/1/q"]
 
 
 def test_driver_that_was_paused_until_the_snapshots_expired_does_not_publish(monkeypatch):

@@ -138,6 +138,34 @@ def test_write_once_in_a_query_is_named_by_it(spark, connect, tmp_path):
 
 
 @pytest.mark.parametrize("format", BOTH)
+def test_write_once_batch_after_a_restored_checkpoint_is_refused(spark, connect, tmp_path, format):
+    """It has the number of the table's last batch and other rows; a replay of that batch is still no error."""
+    if connect:  # the query and its offsets are unknown there
+        return
+
+    def run(rows):
+        run_query(spark, tmp_path, "one", rows, format=format)
+        return ids.read_table(spark, str(tmp_path / "out")).count()
+
+    checkpoint, backup = tmp_path / "one-checkpoint", tmp_path / "backup"
+    assert [run(rows) for rows in (2, 3)] == [2, 5]
+    shutil.copytree(checkpoint, backup)
+    for file in checkpoint.glob("commits/*1*"):
+        file.unlink()  # as if the driver had been killed before it noted the commit
+    assert run(1) == 6
+    shutil.rmtree(checkpoint)
+    backup.rename(checkpoint)
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"cannot write batch 2 of .*: the table has a batch of this number that"):
+            run(4)
+    assert ids.read_table(spark, str(tmp_path / "out")).count() == 6
+    if format == "parquet":
+        (batch,) = (tmp_path / "out").glob("writer=*/batch=2")
+        shutil.rmtree(batch)
+        assert run(5) == 19
+
+
+@pytest.mark.parametrize("format", BOTH)
 def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format):
     """A second call is refused: it looks like a replay, and after a crash its rows may be those of no call."""
     spark.range(6).write.parquet(str(tmp_path / "in"))

@@ -1,5 +1,10 @@
 """`upsert_postgres` stores each key once, for any writers and replays; other content goes to the side table."""
 
+import contextlib
+import random
+import threading
+import time
+from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import psycopg
@@ -279,6 +284,163 @@ def test_upsert_postgres_latest_rows_of_drivers_at_once(spark, server, rows_of):
     assert sorted(int(row[1]) for row in rows_of("raced")) == list(range(270, 300))
 
 
+ORDERED = {
+    "int": [-1, 0, 7],
+    "bigint": [-(1 << 63), 5, 1 << 40],
+    "double": [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.5, 5e-324],
+    "float": [float("nan"), float("inf"), -1.5, 0.0],
+    "decimal(38,10)": [Decimal("-1.5"), Decimal("1e20"), Decimal("1e-10")],
+    "string": [
+        "",
+        "2a",
+        "2B",
+        "Z",
+        "a",
+        "ch",
+        "h",
+        "e",
+        "\u00e9",
+        "\u00e4",
+        "z",
+        "\uff5e",
+        "\U0001f600",
+        "a-b",
+        "ab",
+        "a b",
+    ],
+    "binary": [b"", b"\x00", b"\x7f", b"\x80", b"\xff\x00"],
+    "boolean": [False, True],
+    "date": [date(1, 1, 1), date(1582, 10, 15), date(2026, 1, 1)],
+    "timestamp": [
+        datetime(1969, 12, 31, 23, tzinfo=timezone.utc),
+        datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=timezone.utc),
+    ],
+    "timestamp_ntz": [datetime(1, 1, 1), datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 1)],
+}
+"""Values of each type by which `latest_by` orders rows; the languages order the texts in several ways."""
+
+
+def test_upsert_postgres_latest_rows_are_those_of_max_by_in_every_language(spark, server):
+    """Any rows, in any split into batches, on databases with C, ICU and another language: the order is Spark's."""
+    seed = random.randrange(1 << 30)
+    chance, names = random.Random(seed), [f"by {type}" for type in ORDERED]
+    rows = []
+    for key in range(300):
+        used = chance.sample(range(len(names)), chance.choice([1, 1, 2]))
+        for _ in range(chance.randrange(1, 7)):
+            values = [None] * len(names)
+            for place in used:
+                values[place] = chance.choice([None, *list(ORDERED.values())[place]])
+            rows.append((f"key {key}", len(rows), *values))
+    columns = ", ".join(f"`{name}` {type}" for name, type in zip(names, ORDERED, strict=True))
+    df = spark.createDataFrame(rows, f"key string, n int, {columns}").cache()
+    order = F.struct(*(F.col(f"`{name}`") for name in names))
+    greatest = df.groupBy("key").agg(F.max(order).alias("greatest"))
+    latest = df.join(greatest, "key").where(order.eqNullSafe(F.col("greatest"))).select("key", "n").collect()
+    expected = {}
+    for key, n in latest:
+        expected.setdefault(key, set()).add(n)
+    numbers = [row[1] for row in rows]
+    for language in ("C", "en-US", "cs-CZ-u-kf-upper"):
+        database = f"in {language}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            icu = "" if language == "C" else f"LOCALE_PROVIDER icu ICU_LOCALE '{language}'"
+            connection.execute(f"CREATE DATABASE \"{database}\" TEMPLATE template0 LOCALE 'C' {icu} ENCODING 'UTF8'")
+        address = psycopg.conninfo.make_conninfo(server, dbname=database)
+        chance.shuffle(numbers)
+        cuts = sorted(chance.sample(range(len(numbers)), 2))
+        for batch in (numbers[: cuts[0]], numbers[cuts[0] : cuts[1]], numbers[cuts[1] :], numbers[:50]):
+            part = df.where(F.col("n").isin(batch)).coalesce(chance.choice([1, 2]))
+            upsert_postgres(part, address, "latest", "key", latest_by=names)
+        with psycopg.connect(address) as connection:
+            stored = dict(connection.execute("SELECT key, n FROM latest").fetchall())
+        wrong = [(key, n, expected[key]) for key, n in stored.items() if n not in expected[key]]
+        assert (stored.keys(), wrong) == (expected.keys(), []), (seed, language)
+
+
+@pytest.mark.parametrize(
+    ("type", "says"),
+    [
+        ("struct<term: int, seq: int>", "not nested, got 'by' of struct.*: latest_by=\\['term', 'seq'\\]"),
+        ("array<int>", "not nested, got 'by' of array<int>"),
+        ("map<string, int>", "not nested, got 'by' of map"),
+        ("string collate UNICODE_CI", "text that is compared by its bytes"),
+    ],
+)
+def test_upsert_postgres_order_that_postgres_cannot_repeat_is_refused(spark, type, says):
+    value = "'x' COLLATE UNICODE_CI" if "collate" in type else f"CAST(NULL AS {type})"
+    with pytest.raises(ValueError, match=says):
+        upsert_postgres(spark.sql(f"SELECT 'a' AS id, {value} AS by"), "host=/nowhere", "t", latest_by="by")
+
+
+def test_upsert_postgres_order_of_a_column_of_another_type_is_refused(spark, server):
+    """A uuid is ordered by its value, and jsonb by its parts: text on Spark has another order."""
+    rows = spark.sql("SELECT 'a' AS id, '74b158ca-ddb3-498f-b0a9-9eec1c6197ae' AS by")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE other_order (id text PRIMARY KEY, by uuid)")
+        connection.execute("CREATE DATABASE in_koi8r ENCODING 'KOI8R' TEMPLATE template0 LOCALE 'C'")
+    with pytest.raises(PostgresError, match=r"'by' of latest_by must be text or varchar .* it is uuid in UTF8"):
+        upsert_postgres(rows, server, "other_order", latest_by="by")
+    koi8r = psycopg.conninfo.make_conninfo(server, dbname="in_koi8r")
+    with pytest.raises(PostgresError, match=r"'by' of latest_by must be text .* it is text in KOI8R"):
+        upsert_postgres(rows, koi8r, "other_order", latest_by="by")
+
+
+def test_upsert_postgres_columns_of_other_types_are_refused_with_their_cure(spark, server):
+    """An enum, a domain, char(n), and an ID that is not a UUID in a column of UUIDs."""
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('x'); CREATE DOMAIN word AS text")
+        for type in ("mood", "word", "char(3)"):
+            connection.execute(f'CREATE TABLE "odd {type}" (id text PRIMARY KEY, n {type})')
+        connection.execute("CREATE TABLE in_uuid (id uuid PRIMARY KEY)")
+    rows = spark.sql("SELECT 'a' AS id, 'x' AS n")
+    for type, says in [("mood", "an enum, .*: change the column to text"), ("word", "a domain: change the column to"),
+                       ("char(3)", "pads its values with spaces: change the column to varchar")]:  # fmt: skip
+        with pytest.raises(PostgresError, match=f"column 'n' must be text, and it is .*{says}"):
+            upsert_postgres(rows, server, f"odd {type}")
+    digits = spark.sql("SELECT '74b158caddb3498fb0a99eec1c6197ae' AS id")
+    with pytest.raises(PostgresError, match=r"invalid input syntax for type uuid.*pass key_is_id=False"):
+        upsert_postgres(digits, server, "in_uuid")
+    assert upsert_postgres(digits, server, "in_uuid", key_is_id=False) == Upserted(1, 0, 0)
+
+
+@pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=pytest.mark.details)])
+def test_upsert_postgres_waits_for_no_lock_longer_than_it_says(spark, server, pooled):
+    """The error names table, key and cure. A client that vanishes in its transaction frees its locks."""
+    table, rows = f"waited_{pooled}", spark.sql("SELECT 'a' AS id, 1 AS n")
+    upsert_postgres(rows.limit(0), server, table)
+    with psycopg.connect(server) as other:
+        other.execute(f"INSERT INTO \"{table}\" VALUES ('a', 1)")
+        says = f"to table {table}: another transaction has locked it, or a row with the same 'id'.*pg_blocking_pids"
+        with pytest.raises(PostgresError, match=says):
+            upsert_postgres(rows, server, table, lock_timeout=0.2)
+        other.execute(f"ROLLBACK; BEGIN; SELECT pg_advisory_xact_lock(hashtext('msgid'), hashtext('{table}'))")
+        with pytest.raises(PostgresError, match=f"to table {table}: another transaction has locked it"):
+            upsert_postgres(rows, server, table, lock_timeout=0.2)
+
+    is_over = threading.Event()
+
+    def vanish(connection):
+        connection.execute(f"INSERT INTO \"{table}\" VALUES ('a', 1)")
+        is_over.wait(60)
+
+    def vanishing(target):
+        with contextlib.suppress(PostgresError):
+            upsert._transact(target, vanish)
+
+    with running_pool(server) if pooled else contextlib.nullcontext(server) as address:
+        target = upsert._Target(address, (table,), ("id",), {"id": "text", "n": "integer"}, limits=(60, 0.5))
+        thread = threading.Thread(target=vanishing, args=(target,))
+        thread.start()
+        with psycopg.connect(server, autocommit=True) as other:
+            busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+            while not other.execute(busy).fetchone()[0]:
+                time.sleep(0.01)
+        assert upsert_postgres(rows, address, table, lock_timeout=30) == Upserted(1, 0, 0)
+        is_over.set()
+        thread.join()
+
+
 def test_upsert_postgres_adds_columns(spark, server, rows_of):
     """With ``evolve=True`` a missing column is added; without it, the rows are refused."""
     rows = spark.sql("""SELECT 'a' AS id, 1 AS n, ARRAY('x') AS `new "list"`""")
@@ -360,6 +522,9 @@ def test_upsert_postgres_errors_show_no_password(spark, monkeypatch):
         ("1 AS id", {"key": ()}, r"key and latest_by must be of \['id'\], got key=\(\)"),
         ("1 AS id", {"key": ("id", "k")}, r"must be of \['id'\], got key=\('id', 'k'\)"),
         ("1 AS id", {"latest_by": "at"}, r"must be of \['id'\], got key='id', latest_by='at'"),
+        ("1 AS id", {"latest_by": ()}, r"must be of \['id'\], got key='id', latest_by=\(\)"),
+        ("1 AS id", {"lock_timeout": 0}, "lock_timeout must be 0.001 to 86400 seconds, got 0"),
+        ("1 AS id", {"idle_timeout": 1e9}, "idle_timeout must be 0.001 to 86400 seconds"),
         ("1 AS id", {"table": "a.b.c"}, "table must be a name or a schema and a name"),
         (
             "1 AS id",

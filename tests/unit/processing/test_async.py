@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import gc
 from datetime import timedelta
 
 import pytest
 from handlers import careless
 
-from msgid.processing import AsyncProcessor, BatchFailed, MemoryStore, Message, Processor, TooLate
+from msgid.processing import AsyncProcessor, BatchFailed, MemoryStore, Message, Processor, TooLate, loads
 
 
 def message(id, word="x", key="key"):
@@ -77,6 +78,77 @@ def test_tasks_at_once_and_cancelled_lose_nothing(new_store):
     assert all(len(set(contents)) == 1 for contents in published.values())
 
 
+def test_tasks_of_one_key_run_the_handler_once_per_message_in_the_order_of_their_calls(new_store):
+    """Tasks of a key wait for each other, also beside batches with their keys in other orders and cancelled tasks."""
+    runs = []
+
+    async def slow(state, message, context):
+        runs.append(message.id)
+        await asyncio.sleep(0.001 if message.id.endswith("7") else 0)
+        context.publish(message.id)
+        return [*(state or []), message.id]
+
+    async def main():
+        processor = AsyncProcessor(new_store(), slow, lambda outputs: None, name="h")
+        tasks = [asyncio.create_task(processor.handle(message(f"a{n}"))) for n in range(80)]
+        batches = [[message(f"{n} {key}", key=key) for key in keys] for n, keys in enumerate(["bca", "acb", "cab"] * 5)]
+        tasks += [asyncio.create_task(processor.handle_many(batch)) for batch in batches]
+        await asyncio.sleep(0)
+        tasks[40].cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(result) for result in results].count(asyncio.CancelledError) == 1
+        assert list(processor._last.values()) == [{}]
+        return loads(processor.history("key")[-1].state)
+
+    expected = [f"a{n}" for n in range(80) if n != 40]
+    for _ in range(2):  # a second event loop finds the messages as duplicates
+        assert asyncio.run(main()) == expected
+        assert sorted(runs) == sorted({*runs})
+        runs.clear()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_event_loop_that_is_left_in_the_middle_leaves_nothing_to_wait_for(caplog):
+    """Its tasks end when they are deleted. The next loop handles the key, and the processor keeps no closed loop."""
+    processor = AsyncProcessor(MemoryStore(), waiting, list, name="h")
+
+    async def leave():
+        tasks = [asyncio.ensure_future(processor.handle(message(f"{n}"))) for n in range(4)]
+        await asyncio.sleep(0)
+        return len(tasks)
+
+    loop = asyncio.new_event_loop()
+    assert loop.run_until_complete(leave()) == 4
+    loop.close()
+    del loop
+    gc.collect()
+    assert asyncio.run(processor.handle(message("next"))).kind == "new"
+    gc.collect()
+    assert [held for held in processor._last.values() if held] == []
+
+
+def test_call_inside_a_handler_or_a_publisher_does_not_wait_for_its_own_caller():
+    """A publisher that hands its outputs to its own processor, also for the same key, goes on."""
+    store, states = MemoryStore(), []
+
+    async def count(state, message, context):
+        if message.body["word"] == "first":
+            context.publish("next")
+        return (state or 0) + 1
+
+    async def publish(outputs):
+        for output in outputs:
+            inner = asyncio.create_task(processor.handle(message(output.id, "second")))
+            states.append((await inner).state)
+
+    async def main():
+        return await asyncio.wait_for(processor.handle(message("a", "first")), 30)
+
+    processor = AsyncProcessor(store, count, publish, name="h")
+    assert asyncio.run(main()).state == 1
+    assert states == [2]
+
+
 def test_errors_of_coroutines_are_raised(new_store):
     """Without a dead-letter output the handler's error, a batch's and `TooLate` are raised as by `Processor`."""
 
@@ -85,11 +157,11 @@ def test_errors_of_coroutines_are_raised(new_store):
         with pytest.raises(ValueError, match="the word is fail"):
             await processor.handle(message("bad", "fail"))
         with pytest.raises(BatchFailed):
-            await processor.handle_many([message("bad", "fail"), message("good")])
+            await processor.handle_many([message("bad", "fail"), message("good", key="other")])
         await processor.handle(message("last"))
         assert processor.forget(older_than=timedelta(0)) == 1
         with pytest.raises(TooLate):
-            await processor.handle(message("good"))
+            await processor.handle(message("good", key="other"))
 
     asyncio.run(main())
 

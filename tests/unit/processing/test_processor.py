@@ -26,6 +26,7 @@ from msgid.processing import (
     _processor,
     async_processor,
     dumps,
+    loads,
 )
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -110,7 +111,7 @@ def test_failed_attempt_is_repeated_after_a_wait_or_given_up(
 
     # Only the waits of the processors count: other threads of the process sleep, too.
     monkeypatch.setattr(_processor, "time", SimpleNamespace(sleep=slept.append))
-    monkeypatch.setattr(async_processor, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(async_processor, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     handler = raising(*errors)
     options = {"dead_letter": letters.append, "name": "h", **options}
     outcome = processor_class(MemoryStore(), handler, published.extend, **options).handle(message("a"))
@@ -263,14 +264,49 @@ def test_handler_without_a_name_of_its_own_needs_one(handler):
     assert Processor(MemoryStore(), handler, print, name="n").handle(message("a")).kind == "new"
 
 
-def test_handle_many_without_dead_letters_raises_after_all_others_were_handled(new_store, published):
-    """A failing message loses no other one, and the error has every outcome."""
-    processor = Processor(new_store(), careless, published.extend)
-    words = ["ok", "fail", "ok"]
-    with pytest.raises(BatchFailed, match=r"1 of 3 messages were not handled; the first: ValueError") as caught:
-        processor.handle_many([message(f"id{number}", word) for number, word in enumerate(words)])
-    assert [outcome.kind for outcome in caught.value.outcomes] == ["new", "failed", "new"]
-    assert len(published) == len(processor.history("key")) == 2
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_handle_many_without_dead_letters_stops_a_key_at_its_first_failure(new_store, published, batch):
+    """Later messages of the key are not tried, also in a later transaction. Other keys go on, and order is kept."""
+    away, runs = [True], []
+
+    def failing(state, message, context):
+        runs.append(message.id)
+        if away and message.body["word"] == "fail":
+            raise ConnectionError("the service is away")
+        return careless(state, message.with_body({"word": message.id}), context)
+
+    processor = Processor(new_store(), failing, published.extend, name="h", attempts=1)
+    words = [("a", "key", "ok"), ("b", "key", "fail"), ("c", "other", "ok"), ("d", "key", "ok"), ("a", "key", "ok")]
+    messages = [message(id, word, key) for id, key, word in words]
+    with pytest.raises(BatchFailed, match="3 of 5 messages were not handled; the first: ConnectionError") as caught:
+        processor.handle_many(messages, batch=batch)
+    assert [one.kind for one in caught.value.outcomes] == ["new", "failed", "new", "not tried", "not tried"]
+    assert len({str(outcome.error) for outcome in caught.value.outcomes[3:]} - {"the service is away"}) == 0
+    assert (runs, len(published)) == (["a", "b", "c"], 2)
+    away.clear()
+    kinds = [outcome.kind for outcome in processor.handle_many(messages, batch=batch)]
+    assert kinds == ["duplicate", "new", "duplicate", "new", "duplicate"]
+    assert loads(processor.history("key")[-1].state) == {"seen": ["a", "b", "d"]}
+
+
+def test_key_that_another_worker_has_changed_is_tried_again_to_its_first_failure(new_store, published):
+    """The failure of a lost attempt does not count: on the other worker's state, the messages are handled in order."""
+    store, runs = new_store(), []
+
+    def first_only(state, message, context):
+        runs.append(message.id)
+        if runs == ["a"]:
+            Processor(store, careless, published.extend, name="h").handle(message_of_other)
+        if message.id == "b" and "other" not in state["seen"]:
+            raise ValueError("the other message is missing")
+        return careless(state, message, context)
+
+    message_of_other = message("other", "other")
+    processor = Processor(store, first_only, published.extend, name="h", attempts=1)
+    outcomes = processor.handle_many([message("a", "a"), message("b", "b"), message("c", "c")])
+    assert [outcome.kind for outcome in outcomes] == ["new", "new", "new"]
+    assert runs == ["a", "b", "a", "b", "c"]
+    assert loads(processor.history("key")[-1].state) == {"seen": ["other", "a", "b", "c"]}
 
 
 def test_handle_many_runs_again_what_another_worker_has_changed(new_store, published):

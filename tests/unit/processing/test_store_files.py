@@ -1,5 +1,6 @@
 """Files and databases of stores: opened at once, reopened, locked, and refused."""
 
+import contextlib
 import gc
 import os
 import re
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from helpers.servers import running_pool, silent_network
 from helpers.threads import at_once
 
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
@@ -78,7 +80,10 @@ def test_open_waits_for_the_lock_that_the_switch_to_wal_needs(tmp_path):
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE other (x)")
     other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(sqlite3.OperationalError, match="locked"):
+    says = (
+        r"cannot use \S+states\.db within timeout=0.05 seconds: database is locked by .*longer timeout.*PostgresStore"
+    )
+    with pytest.raises(sqlite3.OperationalError, match=says):
         SqliteStore(path, timeout=0.05)
     opened = []
     thread = threading.Thread(target=lambda: opened.append(SqliteStore(path, timeout=60)))
@@ -285,6 +290,106 @@ def test_role_without_the_right_to_create_uses_the_tables_of_the_guide(postgres)
         connection.execute("REVOKE INSERT ON ALL TABLES IN SCHEMA msgid FROM consumer")
         with pytest.raises(InvalidStore, match=r"^[^\n]*permission denied for table[^\n]*grant rights on them$"):
             add(store, "b", b"state")
+
+
+def test_postgres_store_waits_for_no_lock_longer_than_it_says(schema):
+    """The error names the table, the key and a cure, and other keys go on."""
+    import psycopg
+
+    store = PostgresStore(schema, lock_timeout=0.1)
+    add(store, "a", b"state")
+    (found,) = store.read("h", [("key", "b")])
+    append = Append("key", 1, found.state, [entry("b", b"second")])
+    with psycopg.connect(schema) as other:
+        other.execute("SELECT FROM msgid_heads FOR UPDATE")
+        with pytest.raises(psycopg.errors.LockNotAvailable, match=r"in msgid_heads for key 'key', .*pg_blocking_pids"):
+            store.append("h", [append])
+        assert store.append("h", [append._replace(key="other", version=0, before=None)]) == [True]
+        with pytest.raises(psycopg.errors.LockNotAvailable, match="in msgid_heads for key 'key', within"):
+            store.forget_key("key")
+        other.execute("ROLLBACK; BEGIN; LOCK msgid_store IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(psycopg.errors.LockNotAvailable, match="lock in the tables of the store within"):
+            PostgresStore(schema, lock_timeout=0.1)
+    assert store.append("h", [append]) == [True]
+
+
+VANISH = {
+    "append": (b"msgid_unpublished", lambda store: add(store, "b", b"state"), True),
+    "forget": (b"INTO msgid_remembered", lambda store: store.forget(1 << 62, keys=True), False),
+    "forget entries": (b"DELETE FROM msgid_entries", lambda store: store.forget(1 << 62, keys=True), False),
+    "forget heads": (b"DELETE FROM msgid_heads", lambda store: store.forget(1 << 62, keys=True), False),
+    "forget a key": (b"DELETE FROM msgid_entries", lambda store: store.forget_key("key"), False),
+    "create": (b"CREATE TABLE msgid_remembered", lambda store: store._transact(store._create, writes=True), False),
+}
+
+
+@pytest.mark.parametrize("case", VANISH)
+def test_session_that_vanished_in_a_transaction_frees_its_locks(schema, case):
+    """The server ends it after ``idle_timeout``, so the same work of another worker goes on, pooled or not."""
+    import psycopg
+
+    word, work, pooled = VANISH[case]
+
+    def vanishing(lost):
+        with contextlib.suppress(psycopg.OperationalError):
+            work(lost)
+
+    store = PostgresStore(schema, lock_timeout=60)
+    for key in ("key", "other"):
+        assert store.append("h", [Append(key, 0, None, [entry("a", b"state")])]) == [True]
+    with silent_network(schema) as network:
+        lost = PostgresStore(network.address, idle_timeout=0.5, timeout=0, pooled=pooled)
+        lost.read("h", [("key", "a")])
+        if case == "create":
+            with psycopg.connect(schema, autocommit=True) as connection:
+                names = "store, handlers, heads, entries, remembered, unpublished"
+                connection.execute(f"DROP TABLE {', '.join(f'msgid_{name}' for name in names.split(', '))}")
+        network.word = word
+        thread = threading.Thread(target=vanishing, args=(lost,))
+        thread.start()
+        assert network.silent.wait(60)
+        work(PostgresStore(schema, lock_timeout=60) if case == "create" else store)
+        network.close()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_first_error_behind_a_pool_says_pooled_whatever_another_client_has_prepared(schema):
+    """No statement runs on the session of another client: it could have another schema, or another statement."""
+    import psycopg
+
+    with psycopg.connect(schema, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA one_of_a_pool; CREATE SCHEMA other_of_a_pool")
+    try:
+        with running_pool(schema) as address:
+            one = PostgresStore(address, schema="one_of_a_pool")
+            assert [add(one, f"{n}", b"state") for n in range(9)] == [True] * 9
+            with psycopg.connect(address) as holding:  # the session of the first store
+                holding.execute("SELECT 1")
+                for use in (lambda: add(one, "a", b"state"), lambda: one.history("key"), lambda: one.forget(1)):
+                    with pytest.raises(InvalidStore, match="pass pooled=True"):
+                        use()
+            other = PostgresStore(address, schema="other_of_a_pool")  # on the same session
+            with pytest.raises(InvalidStore, match="pass pooled=True"):
+                add(one, "b", b"state")
+            assert other.history("key") == []
+    finally:
+        with psycopg.connect(schema, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA one_of_a_pool CASCADE; DROP SCHEMA other_of_a_pool CASCADE")
+
+
+def test_names_of_prepared_statements_differ_between_connections(schema):
+    """A pool that hides itself finds no other client's statement under a name."""
+    names = []
+    for _ in range(2):
+        store = PostgresStore(schema)
+        for _ in range(9):
+            store.read("h", [("key", "a")])
+        (connection,) = store._idle
+        names.append({name for (name,) in connection.execute("SELECT name FROM pg_prepared_statements").fetchall()})
+        assert not store._marks
+    assert names[0]
+    assert not names[0] & names[1]
 
 
 def test_schema_of_a_store_behind_a_pool_is_its_own(schema):

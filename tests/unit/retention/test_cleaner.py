@@ -437,6 +437,17 @@ def test_cleaner_keeps_a_segment_whose_messages_do_not_tell_its_age(tmp_path, ca
     assert reason in found.reason
 
 
+def test_cleaner_keeps_the_last_segment_of_an_idle_partition_with_the_reason(partition):
+    """A server may still write it. While it writes, or without an expiry, the report names nothing."""
+    path = partition / f"{4:020d}.log"
+    for age, policy, is_idle in [(LATE + 1, POLICY, True), (1, POLICY, False), (LATE + 1, RetentionPolicy(), False)]:
+        modified = NOW // 1_000_000 + LATE - age
+        os.utime(path, (modified, modified))
+        report = cleaner(partition, policy=policy).clean()
+        assert [bool(one.reason and "the server may still write it" in one.reason) for one in report[2:]] == [is_idle]
+    assert left(partition) == [0, 2, 4]
+
+
 def test_cleaner_of_a_segment_that_was_begun_anew_reads_it_again(tmp_path):
     """A topic that is deleted and created again has other files of the same names and sizes."""
     for first in (0, 2):
