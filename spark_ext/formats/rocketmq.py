@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import MapType
 
 from msgid import layout
-from msgid.rocketmq import KEYS, OFFSET_ID, REAL_QUEUE, REAL_TOPIC, RETRY, RETRY_TOPIC, UNIQUE_KEY
+from msgid.rocketmq import (
+    DEAD,
+    KEYS,
+    NO_FIRST_PLACE,
+    NO_PLACE,
+    OFFSET_ID,
+    ORIGIN,
+    POP_CHECKPOINT,
+    POP_GROUP,
+    POP_KIND,
+    POP_RETRIES,
+    REAL_QUEUE,
+    REAL_TOPIC,
+    RETRY,
+    RETRY_TOPIC,
+    UNIQUE_KEY,
+)
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
@@ -36,13 +53,14 @@ class _RocketMQ(MessageFormat):
     def audited_rows(self, df: DataFrame) -> DataFrame:
         """Complete rows as `msgid.rocketmq.audited_rows` does."""
         properties, _ = _properties(df)
-        topic, queue = _log(properties, F.col("`topic`"), F.col("`queueId`"))
+        log = place(properties, F.col("`topic`"), F.col("`queueId`"))
         id = properties[UNIQUE_KEY]
         if self.time in df.columns:
             id = F.coalesce(
                 F.nullif(id, F.lit("")), _rows(df.withColumn("body", F.lit(None).cast("binary")), "utf-8")["id"]
             )
-        return df.withColumns({"id": id, "topic": topic, "queueId": queue})
+        offset = F.when(log.topic.isNotNull(), F.col("`queueOffset`"))
+        return df.withColumns({"id": id, "topic": log.topic, "queueId": log.queue, "queueOffset": offset})
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
@@ -63,8 +81,8 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     properties, broken = _properties(df)
     own_text = properties[UNIQUE_KEY]
     own = own_id(own_text.cast("binary"))
-    log_topic, log_queue = _log(properties, topic, queue)
-    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log_topic, F.lit("/"), log_queue.cast("string"))
+    log = place(properties, topic, queue)
+    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log.topic, F.lit("/"), log.queue.cast("string"))
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
         F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
@@ -74,8 +92,12 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         F.when(stored.isNull(), F.lit("no valid storeTimestamp")),
         F.when(broken, F.lit("properties: not a JSON object")),
         F.when(body.isNull() & F.col("`body`").isNotNull(), F.lit("body: invalid base64")),
+        F.when(log.is_redelivered & own.isNull(), F.concat(F.lit(f"{NO_FIRST_PLACE}, got "), _shown(own_text))),
     )
-    unknown = F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID"))
+    unknown = F.coalesce(
+        F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID")),
+        F.when(log.topic.isNull() & topic.isNotNull(), F.lit(NO_PLACE)),
+    )
     good = malformed.isNull()
     extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
     held = F.map_filter(F.coalesce(properties, F.create_map().cast(_MAP)), lambda name, _: name != OFFSET_ID)
@@ -84,7 +106,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         "source": F.coalesce(source, F.lit("rocketmq")),
         "topic": topic,
         "partition": queue,
-        "offset": offset,
+        "offset": F.when(log.topic.isNotNull(), offset),
         "timestamp": stored,
         "attributes": F.when(text_of(df, OFFSET_ID).isNotNull(), F.map_concat(held, extra)).otherwise(properties),
         "key": properties[KEYS].cast("binary"),
@@ -95,12 +117,41 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     }
 
 
-def _log(properties: Column, topic: Column, queue: Column) -> tuple[Column, Column]:
-    """Return the topic and queue in which the row's offset counts, as `msgid.rocketmq.log_of` does."""
-    retry, number = properties[REAL_TOPIC], properties[REAL_QUEUE]
-    is_retry = retry.startswith(RETRY) & properties[RETRY_TOPIC].isNotNull()
-    is_known = F.coalesce(is_retry & number.rlike(r"\A[0-9]{1,9}\z"), F.lit(False))
-    return F.when(is_known, retry).otherwise(topic), F.when(is_known, number.try_cast("int")).otherwise(queue)
+class Place(NamedTuple):
+    """The columns of `msgid.rocketmq.Place`."""
+
+    topic: Column
+    queue: Column
+    is_redelivered: Column
+
+
+def place(properties: Column, topic: Column, queue: Column) -> Place:
+    """Return where the offset of a row counts, and whether it is redelivered, as `msgid.rocketmq.place_of` does."""
+    retry, number, group = properties[REAL_TOPIC], properties[REAL_QUEUE], properties[POP_GROUP]
+    kind = F.try_element_at(F.split(properties[POP_CHECKPOINT], " "), F.lit(POP_KIND + 1))
+    is_popped = properties[POP_CHECKPOINT].isNotNull() & ~kind.eqNullSafe(F.lit("0"))
+    mark = F.when(group != "", F.try_element_at(F.create_map(*map(F.lit, chain(*POP_RETRIES.items()))), kind))
+    is_named = retry.startswith(RETRY) & number.rlike(r"\A[0-9]{1,9}\z")
+
+    def first_that_holds(of_name: Column, of_pull: Column, of_pop: Column, of_origin: Column, else_: Column) -> Column:
+        return (
+            F.when(topic.startswith(RETRY) | topic.startswith(DEAD), of_name)
+            .when(properties[RETRY_TOPIC].isNotNull(), of_pull)
+            .when(is_popped, of_pop)
+            .when(properties[ORIGIN].isNotNull(), of_origin)
+            .otherwise(else_)
+        )
+
+    no, yes = F.lit(None), F.lit(True)
+    return Place(
+        first_that_holds(topic, F.when(is_named, retry), F.concat(F.lit(RETRY), group, mark, topic), no, topic),
+        first_that_holds(queue, F.when(is_named, number.try_cast("int")), F.when(mark.isNotNull(), queue), no, queue),
+        first_that_holds(yes, yes, yes, yes, F.lit(False)),
+    )
+
+
+def _shown(text: Column) -> Column:
+    return F.when(text.isNull(), F.lit("none")).otherwise(F.concat(F.lit("'"), text, F.lit("'")))
 
 
 def _properties(df: DataFrame) -> tuple[Column, Column]:

@@ -1,8 +1,11 @@
 """Kafka and RocketMQ rows as the message table: the same IDs as in plain Python, and no row is lost."""
 
+import itertools
 import json
+import random
 from datetime import datetime, timezone
 
+import pyarrow as pa
 import pytest
 from helpers.covering import covering
 from helpers.edges import session_zone
@@ -270,6 +273,67 @@ ROCKETMQ_ROWS = [
     rocketmq_row(queueOffset=None),
     *recorded_rows(),
 ]
+
+
+PROPERTY_VALUES = {
+    "UNIQ_KEY": (V1, "own key"),
+    "RETRY_TOPIC": ("orders", ""),
+    "REAL_TOPIC": ("%RETRY%billing", "orders"),
+    "REAL_QID": ("3", "x", "1234567890"),
+    "POP_CK": ("0 1 2 0 0 a 0 3", "0 1 2 6 1 a 0 3", "0 1 2 6 2 a 0 3", "0 1 2 6 9 a 0 3", "0 1", ""),
+    "ORIGIN_GROUP": ("billing", ""),
+    "ORIGIN_MESSAGE_ID": ("7F0000010000AE83",),
+}
+"""The properties that a broker gives to redelivered messages, and odd values."""
+
+
+def delivered_rows():
+    """Yield rows of 1,000 combinations of these properties, each with one of its values or without it."""
+    topics = ("orders", "orders", "%RETRY%billing", "%DLQ%billing")
+    combinations = list(itertools.product(topics, *((None, *values) for values in PROPERTY_VALUES.values())))
+    for number, (topic, *held) in enumerate(random.Random(59).sample(combinations, 1_000)):
+        properties = {name: value for name, value in zip(PROPERTY_VALUES, held, strict=True) if value is not None}
+        yield rocketmq_row(topic=topic, queueOffset=number, properties=json.dumps(properties), body=b"%d" % number)
+
+
+def source_of(row):
+    """Return the log of a row in plain Python, or its kind of ID alone."""
+    try:
+        return rocketmq.Record.of(row).source, row["queueOffset"]
+    except InvalidMessage:
+        return "rocketmq", None
+
+
+def id_of(row):
+    """Return the ID of a row in plain Python; None if it is refused."""
+    try:
+        return rocketmq.Record.of(row).message_id()
+    except InvalidMessage:
+        return None
+
+
+def test_rocketmq_place_of_a_delivery_is_that_of_python(spark):
+    """Combinations of the properties that a broker sets: one rule says the log, the offset and the ID, or refuses the row."""
+    rows = list(delivered_rows())
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], ROCKETMQ)
+    found = {bytes(row.payload): row for row in ids.messages(df, "rocketmq").collect()}
+    for row in rows:
+        one = found[row["body"]]
+        assert (one.source, one.offset) == source_of(row), row
+        assert one.id == id_of(row), row
+        assert (one.state == "poisoned") == (one.id is None), row
+        if one.id is None:
+            assert "UNIQ_KEY of a redelivered message must hold an ID or a UUID, got " in one.reason
+        elif one.offset is None:
+            assert one.reason == "no position: the retry topic of a redelivered message is unknown"
+    kinds = {(one.id is None, one.offset is None) for one in found.values()}
+    assert kinds == {(False, False), (False, True), (True, False), (True, True)}
+    audited = message_format("rocketmq").audited_rows(df).sort("queueOffset").collect()
+    expected = rocketmq.audited_rows(pa.Table.from_pylist(rows)).to_pylist()
+    columns = ("id", "topic", "queueId", "queueOffset")
+    key = lambda row: bytes(row["body"])  # noqa: E731
+    for one, other in zip(sorted(audited, key=key), sorted(expected, key=key), strict=True):
+        assert [one[name] for name in columns] == [other[name] for name in columns]
 
 
 def of_rocketmq(row):
