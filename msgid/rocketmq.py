@@ -200,8 +200,9 @@ class Record:
         """
         place = self._place()
         if place.topic is None:
-            shown = f"{place.redelivered_by} {quote((self.properties or {}).get(place.redelivered_by or ''))}"
-            raise InvalidMessage(f"cannot name the log of a redelivered message: {shown} does not come with a retry topic")
+            name = place.redelivered_by or ""
+            shown = f"{name} is {quote((self.properties or {}).get(name))}"
+            raise InvalidMessage(f"cannot name the log of a redelivered message: no retry topic, and {shown}")
         return f"rocketmq:{self.broker}/{place.topic}/{place.queue}"
 
     def _place(self) -> Place:
@@ -232,9 +233,10 @@ class Record:
         if own := header_identity(self.original):
             return own
         if self._place().redelivered_by is not None:
+            first = quote((self.properties or {}).get(ORIGIN))
             raise InvalidMessage(
-                f"{NO_FIRST_PLACE}, got {quote(self.original)}: make a Message with str(derive_id(a UUID of your own, "
-                f"the {OFFSET_ID} of the first delivery)) as its ID; {ORIGIN} is {quote((self.properties or {}).get(ORIGIN))}"
+                f"{NO_FIRST_PLACE}, got {quote(self.original)}. To handle it, make a Message with str(derive_id(a UUID "
+                f"of your own, the {OFFSET_ID} of the first delivery)) as its ID: {ORIGIN} is {first}"
             )
         return str(position_id(self.source, cast("int", self.offset), cast("datetime", self.stored)))
 

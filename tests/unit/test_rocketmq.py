@@ -76,7 +76,7 @@ def test_redelivered_messages_have_the_log_of_their_retry_topic():
     delayed = {"REAL_TOPIC": "orders", "REAL_QID": "3", "DELAY": "1"}
     assert Record.of({**row, "properties": delayed}).source == "rocketmq:broker-a/orders/0"
     for odd in ("", "x", "-1", "1" * 10, "\u0661"):
-        with pytest.raises(msgid.InvalidMessage, match="cannot name the log of a redelivered message: RETRY_TOPIC 'ord"):
+        with pytest.raises(msgid.InvalidMessage, match="no retry topic, and RETRY_TOPIC is 'orders'"):
             _ = Record.of({**row, "properties": {**again, "REAL_QID": odd}}).source
 
 
@@ -107,7 +107,7 @@ def test_row_of_pop_mode_has_the_log_that_its_checkpoint_names(checkpoint, group
     record = Record.of({**ROW, "properties": {**properties, "UNIQ_KEY": V1}})
     assert record.message_id() == V1
     if topic is None:
-        with pytest.raises(msgid.InvalidMessage, match="cannot name the log of a redelivered message: POP_CK '"):
+        with pytest.raises(msgid.InvalidMessage, match="no retry topic, and POP_CK is '"):
             _ = record.source
     else:
         assert record.source == f"rocketmq:broker-a/{topic}/2"

@@ -313,7 +313,7 @@ def id_of(row):
 
 
 def test_rocketmq_place_of_a_delivery_is_that_of_python(spark):
-    """Combinations of the properties that a broker sets: one rule says the log, the offset and the ID, or refuses the row."""
+    """Combinations of the properties that a broker sets have the log, the offset and the ID of Python, or a reason."""
     rows = list(delivered_rows())
     df = spark.createDataFrame([tuple(row.values()) for row in rows], ROCKETMQ)
     found = {bytes(row.payload): row for row in ids.messages(df, "rocketmq").collect()}
