@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from msgid import layout
-from msgid.kafka import CLUSTER, ID_HEADER, NO_ID, UUID_LENGTH, HeaderType
+from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
@@ -72,6 +72,7 @@ def _rows(
         F.when(value.isNull() & F.col("`value`").isNotNull(), F.lit("value: invalid base64")),
         F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
         F.when(broken, F.lit("headers: invalid base64")),
+        F.when(own.isNull(), _no_first_id(headers)),
     )
     unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(NO_ID.format(header=header)))
     good = malformed.isNull()
@@ -89,6 +90,19 @@ def _rows(
         "note": unknown,
         "original": F.coalesce(value, text_of(df, "value").cast("binary")),
     }
+
+
+def _no_first_id(headers: Column) -> Column:
+    """Return why a dead letter is refused, as `msgid.kafka.Record.message_id` does; NULL for any other record."""
+
+    def last(name: str) -> Column:
+        named = F.filter(headers, lambda header: header["key"] == F.lit(f"{DEAD}{name}"))
+        value = F.try_element_at(named, F.lit(-1))
+        return F.when(value.isNull(), F.lit("?")).otherwise(F.coalesce(value["value"].cast("string"), F.lit("")))
+
+    place = F.concat_ws("/", *map(last, FIRST_PLACE))
+    words = F.concat(F.lit(f"{NO_FIRST_ID}. Its first place is '"), place, F.lit("'"))
+    return F.when(F.exists(headers, lambda header: header["key"].startswith(DEAD)), words)
 
 
 def _uuid_text(raw: Column) -> Column:

@@ -69,7 +69,7 @@ def messages(
         - ``version_1``: whether the IDs in Iggy's messages are version-1 IDs, whose bytes do not tell it. Default: they
           are UUIDs.
         - ``logged``: whether Danube's topics have a log. Without a log all messages have offset 0, and their ``id`` is
-          NULL. Default: a producer has a log if one of its offsets is above 0. Required for a stream.
+          NULL. Default: a topic has a log if one of its offsets is above 0. Required for a stream.
         - ``cluster``: Kafka: name of the cluster, which is part of each source name. Default: ``kafka``.
         - ``id_header``: Kafka: name of the header that may hold a message's own ID or UUID. Without it, the ID is
           `position_id` of source, offset and timestamp. Default: ``message_id``. None ignores the headers. RocketMQ:

@@ -50,6 +50,17 @@ def rocketmq_row(**changed):
     return {**row, "queueOffset": 7, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT, **changed}
 
 
+DEAD = [
+    {"key": f"__dlq.errors.{name}", "value": value and value.encode()}
+    for name, value in (
+        ("topic", "orders"),
+        ("partition", "3"),
+        ("offset", "2"),
+        ("group", "billing"),
+        ("message", None),
+    )
+]
+"""The headers that Kafka 4.4 gives to a dead letter of a share group."""
 KAFKA_ROWS = [
     kafka_row(),
     kafka_row(offset=8, value=None),
@@ -64,7 +75,11 @@ KAFKA_ROWS = [
     ),
     kafka_row(offset=16, headers=[{"key": name, "value": name.encode()} for name in ("a", "a", "a#2")]),
     kafka_row(offset=(1 << 48) - 1, timestamp=datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc)),
+    kafka_row(offset=17, headers=[*DEAD, {"key": "message_id", "value": V1.encode()}]),
     kafka_row(topic=None),
+    kafka_row(offset=18, headers=DEAD),
+    kafka_row(offset=19, headers=DEAD[1:]),
+    kafka_row(offset=20, headers=[*DEAD, {"key": "message_id", "value": b"order 7"}]),
     kafka_row(partition=None),
     kafka_row(offset=-1),
     kafka_row(offset=1 << 48),
@@ -123,7 +138,7 @@ class TestKafka(MessageFormatTests):
 
 @pytest.mark.details
 def test_kafka_headers_are_ignored_without_a_name(spark):
-    """With ``id_header=None``, the place of each row is its identity."""
+    """With ``id_header=None``, the place of each row is its identity; a dead letter has none."""
     good, _ = judged(KAFKA_ROWS, "value", of_kafka(None))
     df = spark.createDataFrame([row for row, _ in good], KAFKA)
     found = ids.messages(df, "kafka", cluster="eu", id_header=None).collect()
@@ -141,6 +156,17 @@ def test_kafka_header_that_may_be_a_uuid_is_read_as_in_python(spark, type):
     records = [kafka.Record.of(row) for row in rows]
     assert [row["id"] for row in found] == [record.message_id(header_type=type) for record in records]
     assert [row["reason"] for row in found] == [record.note(header_type=type) for record in records]
+
+
+def test_kafka_dead_letter_is_refused_with_the_place_of_its_first_delivery(spark):
+    """Its own time and place would make a second ID; the reason names the first place."""
+    rows = [kafka_row(headers=DEAD), kafka_row(offset=8, headers=DEAD[3:])]
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
+    found = ids.messages(df, "kafka").sort("offset").collect()
+    assert [(row.state, row.id) for row in found] == [("poisoned", None)] * 2
+    for row, place in zip(found, ("orders/3/2", "?/?/?"), strict=True):
+        assert row.reason.startswith("invalid message: a dead letter of a share group must have an ID of its own")
+        assert row.reason.endswith(f"Its first place is '{place}'")
 
 
 def test_malformed_kafka_values_are_poisoned_and_do_not_stop_the_query(spark, ansi):
