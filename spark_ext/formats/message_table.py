@@ -68,6 +68,8 @@ def messages(
           response.
         - ``version_1``: whether the IDs in Iggy's messages are version-1 IDs, whose bytes do not tell it. Default: they
           are UUIDs.
+        - ``uuid``: ``number`` if Iggy's producers pass a UUID as a number, as those in Java, Node.js and over HTTP do.
+          Default: ``bytes``.
         - ``logged``: whether Danube's topics have a log. Without a log all messages have offset 0, and their ``id`` is
           NULL. Default: a topic has a log if one of its offsets is above 0. Required for a stream.
         - ``cluster``: Kafka: name of the cluster, which is part of each source name. Default: ``kafka``.

@@ -148,6 +148,42 @@ class TestIggyPoll(MessageFormatTests):
     malformed = [((raw,), raw) for raw in (b"no response", bytes(12) + b"\xff" * 4)]
 
 
+def test_ids_of_iggy_are_those_of_a_number_if_the_caller_says_so(spark):
+    """With ``uuid="number"``, the bytes of a UUID are from the last to the first, in each format."""
+    df = spark.createDataFrame([(raw,) for raw in RAWS], "value binary")
+    rows = messages(df, "iggy-message", uuid="number", **OF_TOPIC).collect()
+    assert [row["id"] for row in rows] == [iggy.id_text(message.id, uuid="number") for message in IGGY]
+    with pytest.raises(ValueError, match="uuid must be 'bytes' with version_1=True"):
+        messages(df, "iggy-message", uuid="number", version_1=True)
+    with pytest.raises(ValueError, match="uuid must be"):
+        messages(df, "iggy-message", uuid="halves")
+
+
+@pytest.mark.parametrize("format", ["iggy-poll", "iggy-json"])
+def test_polls_of_several_partitions_have_a_log_each(spark, format):
+    """The response names its partition, and the topic only the caller; a JSON message alone has none."""
+    polls = [
+        iggy.encode_poll(iggy.PollResponse(number, 9, IGGY[:2]), "h64")
+        if format == "iggy-poll"
+        else f'{{"partition_id": {number}, "current_offset": 9, "count": 2, "messages": [{iggy.to_json(IGGY[0])}]}}'
+        for number in (0, 7, 2**32 - 1)
+    ]
+    if format == "iggy-json":
+        polls.append(iggy.to_json(IGGY[0]))
+        polls.append('{"partition_id": -1, "messages": []}')
+    df = spark.createDataFrame([(poll,) for poll in polls], f"value {'binary' if format == 'iggy-poll' else 'string'}")
+    found = {(row.source, row.partition) for row in messages(df, format, layout="h64").where("id is not null").collect()}
+    alone = {("iggy", None)}  # a partition of more than 31 bits is NULL
+    assert found == {("iggy#0", 0), ("iggy#7", 7)} | alone
+    named = messages(df, format, layout="h64", topic="t").where("id is not null").collect()
+    assert {row.source for row in named} == {"iggy:t#0", "iggy:t#7", "iggy:t"}
+    fixed = messages(df, format, layout="h64", partition=5).where("id is not null").collect()
+    assert {(row.source, row.partition) for row in fixed} == {("iggy#5", 5)}
+    if format == "iggy-json":
+        (wrong,) = messages(df, format).where("id is null").collect()
+        assert wrong.reason == "invalid message: partition_id must be an integer of 0 to 4294967295, got -1"
+
+
 SURROGATE_KEY = '{"offset":0,"timestamp":1,"id":7,"payload":"","headers":{"\\ud800":{"kind":"raw","value":"AQ=="}}}'
 
 
