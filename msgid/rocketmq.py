@@ -56,7 +56,7 @@ POP_CHECKPOINT: Final = "POP_CK"
 POP_KIND: Final = 4
 """The field says in which topic the message was: "0" for its own, or a key of `POP_RETRIES`."""
 POP_RETRIES: Final = {"1": "_", "2": "+"}
-"""What stands between group and topic in the name of a retry topic of POP mode, by the field of the checkpoint."""
+"""The mark between group and topic in the name of a retry topic of POP mode, by the field of the checkpoint."""
 POP_GROUP: Final = "ORIGIN_GROUP"
 """The property of a message redelivered in POP mode that holds the consumer group."""
 ORIGIN: Final = "ORIGIN_MESSAGE_ID"

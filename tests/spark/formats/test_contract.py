@@ -62,7 +62,7 @@ class TestDanube(MessageFormatTests):
 
 
 def test_danube_topics_have_a_log_if_one_offset_is_above_0(spark):
-    """Whoever sent it; a dead letter needs no log of its own topic, and an offset of more than 48 bits has no ID."""
+    """The producer does not matter. A dead letter has its ID by another topic, and a large offset does not give one."""
     places = [(7, "/a", 0), (9, "/a", 1), (7, "/b", 0), (8, "/b", 0), (7, "/c", 2**63 + 1), (7, "/c", 2**48)]
     made = [replace(LETTER, msg_id=MessageID(p, topic, "", n), attributes={}) for p, topic, n in places]
     made += [LETTER, NO_LETTER]
@@ -161,7 +161,7 @@ def test_ids_of_iggy_are_those_of_a_number_if_the_caller_says_so(spark):
 
 @pytest.mark.parametrize("format", ["iggy-poll", "iggy-json"])
 def test_polls_of_several_partitions_have_a_log_each(spark, format):
-    """The response names its partition, and the topic only the caller; a JSON message alone has none."""
+    """The response names its partition, and the topic only the caller; a JSON message alone does not."""
     polls = [
         iggy.encode_poll(iggy.PollResponse(number, 9, IGGY[:2]), "h64")
         if format == "iggy-poll"
@@ -172,7 +172,9 @@ def test_polls_of_several_partitions_have_a_log_each(spark, format):
         polls.append(iggy.to_json(IGGY[0]))
         polls.append('{"partition_id": -1, "messages": []}')
     df = spark.createDataFrame([(poll,) for poll in polls], f"value {'binary' if format == 'iggy-poll' else 'string'}")
-    found = {(row.source, row.partition) for row in messages(df, format, layout="h64").where("id is not null").collect()}
+    found = {
+        (row.source, row.partition) for row in messages(df, format, layout="h64").where("id is not null").collect()
+    }
     alone = {("iggy", None)}  # a partition of more than 31 bits is NULL
     assert found == {("iggy#0", 0), ("iggy#7", 7)} | alone
     named = messages(df, format, layout="h64", topic="t").where("id is not null").collect()

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 import pytest
+from helpers import deliveries
 from helpers.covering import covering
 from helpers.edges import session_zone
 from helpers.rocketmq_log import read_record
@@ -138,7 +139,7 @@ class TestKafka(MessageFormatTests):
 
 @pytest.mark.details
 def test_kafka_headers_are_ignored_without_a_name(spark):
-    """With ``id_header=None``, the place of each row is its identity; a dead letter has none."""
+    """With ``id_header=None``, the place of each row is its identity; a dead letter is refused."""
     good, _ = judged(KAFKA_ROWS, "value", of_kafka(None))
     df = spark.createDataFrame([row for row, _ in good], KAFKA)
     found = ids.messages(df, "kafka", cluster="eu", id_header=None).collect()
@@ -360,6 +361,37 @@ def test_rocketmq_place_of_a_delivery_is_that_of_python(spark):
     key = lambda row: bytes(row["body"])  # noqa: E731
     for one, other in zip(sorted(audited, key=key), sorted(expected, key=key), strict=True):
         assert [one[name] for name in columns] == [other[name] for name in columns]
+
+
+OF_DELIVERIES = {
+    "kafka": (deliveries.KAFKA, KAFKA.replace(" timestamp,", " long,").replace("timestampType int, ", "")),
+    "rocketmq": (
+        deliveries.ROCKETMQ,
+        ROCKETMQ.replace("Timestamp timestamp", "Timestamp long").replace("flag int, ", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("format", OF_DELIVERIES)
+def test_recorded_deliveries_have_the_ids_logs_and_refusals_of_python(spark, format):
+    """First, redelivered, dead and redriven rows of running brokers; each refused row is poisoned with its reason."""
+    rows, schema = OF_DELIVERIES[format]
+    rows = [{**row, "properties": json.dumps(row.get("properties"))} for row in rows]
+    names = [field.split(" ")[0] for field in schema.split(", ") if not field.startswith(("value: ", "value:"))]
+    df = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+    read = {"kafka": kafka.Record.of, "rocketmq": rocketmq.Record.of}[format]
+    refused = 0
+    for given, row in zip(rows, ids.messages(df, format).collect(), strict=True):
+        record = read(given)
+        source = record.source() if format == "kafka" else record.source
+        assert (row.source, row.offset) == (source, record.offset)
+        try:
+            assert (row.id, row.state, row.reason) == (record.message_id(), "available", None)
+        except InvalidMessage as error:
+            assert (row.id, row.state) == (None, "poisoned")
+            assert row.reason.partition(", got")[0].partition(". ")[0] in str(error)
+            refused += 1
+    assert refused == {"kafka": 12, "rocketmq": 1}[format]
 
 
 def of_rocketmq(row):

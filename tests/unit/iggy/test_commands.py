@@ -54,7 +54,7 @@ def test_create_topic_with_options_encodes_to_the_bytes_of_the_crate():
         len(iggy.CreateTopic(1, None, 3, None, "orders", part).encode())
         for part in ({}, dict(list(options.items())[1:]))
     }
-    for cut in set(range(len(raw))) - ends:  # a block of options has no length of its own
+    for cut in set(range(len(raw))) - ends:  # the length of the options is not written
         with pytest.raises(msgid.InvalidMessage):
             iggy.CreateTopic.decode(raw[:cut], has_options=True)
 
