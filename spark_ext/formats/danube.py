@@ -15,7 +15,7 @@ from msgid.messages import MessageState
 from spark_ext.columns._expressions import quoted_name
 from spark_ext.columns._udfs import outcomes
 from spark_ext.columns.making import position_id
-from spark_ext.formats._row_columns import opened
+from spark_ext.formats._row_columns import opened, position_of, with_column_below
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class _Danube(EncodedFormat):
         name = options.column or "value"
         values = F.col(quoted_name(name)).cast("binary")
         rows = opened(df, name, outcomes(of_json if self.is_text else of_protobuf, message_type(), values))
+        time = F.timestamp_millis("message.publish_time")
+        rows = with_column_below(rows, position_id(F.col("message.id_source"), F.col("message.id_offset"), time))
         if options.logged is not None:
             return rows.withColumn("logged", F.lit(options.logged))
         return _with_logged(rows)
@@ -132,9 +134,8 @@ class _Danube(EncodedFormat):
         )
         time, source = F.timestamp_millis("message.publish_time"), F.concat(F.lit("danube:"), F.col("message.topic"))
         schema = F.struct(F.col("message.schema_id").alias("id"), F.col("message.schema_version").alias("version"))
-        id_offset = F.when(no_id.isNull(), F.col("message.id_offset"))
         return {
-            "id": F.when(id_offset.isNotNull(), position_id(F.col("message.id_source"), id_offset, time)),
+            "id": F.when(no_id.isNull(), position_of()),
             "source": F.coalesce(source, F.lit("danube")),
             "topic": F.col("message.topic"),
             "offset": F.col("message.offset"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
+_MALFORMED: Final = "_msgid_malformed"
 _POISONED: Final = str(MessageState.POISONED)
 
 
@@ -117,7 +118,9 @@ def messages(
     df = known.decode(df, chosen)
     columns = known.rows(df, chosen)
     if "malformed" in columns:
-        columns = _judged(df, columns)
+        # Spark computes a column of a query below once, and an expression at each of its uses.
+        df = df.withColumn(_MALFORMED, columns["malformed"])
+        columns = _judged(df, {**columns, "malformed": F.col(_MALFORMED)})
     types = known_tables.MESSAGES.types
     table = df.select(*(columns.get(name, F.lit(None).cast(type)).alias(name) for name, type in types.items()))
     if framing == "confluent":

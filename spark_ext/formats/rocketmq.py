@@ -30,7 +30,15 @@ from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
-from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
+from spark_ext.formats._row_columns import (
+    bound,
+    bytes_column,
+    own_id,
+    position_of,
+    require,
+    text_of,
+    with_position,
+)
 from spark_ext.formats.message_formats import ENCODING, MessageFormat
 
 if TYPE_CHECKING:
@@ -42,6 +50,9 @@ if TYPE_CHECKING:
 
 
 _MAP = "map<string, string>"
+_NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+_PROPERTIES, _BROKEN, _PLACE = "_msgid_properties", "_msgid_broken", "_msgid_place"
+"""Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 
 
 class _RocketMQ(MessageFormat):
@@ -62,8 +73,19 @@ class _RocketMQ(MessageFormat):
         offset = F.when(log.topic.isNotNull(), F.col("`queueOffset`"))
         return df.withColumns({"id": id, "topic": log.topic, "queueId": log.queue, "queueOffset": offset})
 
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        """Return the rows with the properties as a map, and with the place, each computed once per row."""
+        df = super().decode(df, options)
+        properties, broken = _properties(df)
+        df = df.withColumns({_PROPERTIES: properties, _BROKEN: broken})
+        if not set(_NEEDED) <= set(df.columns):
+            return df  # `rows` says what is missing
+        queue = integer_column(df, "queueId").try_cast("int")
+        df = df.withColumn(_PLACE, F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
+        return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp")
+
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
-        require(df, self.name, "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+        require(df, self.name, *_NEEDED)
         return _rows(df, options.encoding)
 
 
@@ -78,11 +100,12 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     )
     stored = moment_column(df, "storeTimestamp")
     body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
-    properties, broken = _properties(df)
+    is_decoded = _PLACE in df.columns
+    properties, broken = (F.col(_PROPERTIES), F.col(_BROKEN)) if is_decoded else _properties(df)
+    log = _placed() if is_decoded else place(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
     own = own_id(own_text.cast("binary"))
-    log = place(properties, topic, queue)
-    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log.topic, F.lit("/"), log.queue.cast("string"))
+    source = _source(df, log)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
         F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
@@ -99,10 +122,11 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         F.when(log.topic.isNull() & topic.isNotNull(), F.lit(NO_PLACE)),
     )
     good = malformed.isNull()
+    position = position_of() if is_decoded else position_id(source, F.when(good, offset), stored)
     extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
     held = F.map_filter(F.coalesce(properties, F.create_map().cast(_MAP)), lambda name, _: name != OFFSET_ID)
     return {
-        "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), stored))),
+        "id": F.when(good, F.coalesce(own, position)),
         "source": F.coalesce(source, F.lit("rocketmq")),
         "topic": topic,
         "partition": queue,
@@ -115,6 +139,16 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         "note": unknown,
         "original": F.coalesce(body, text_of(df, "body").cast("binary")),
     }
+
+
+def _placed() -> Place:
+    """Return the place that `decode` has computed."""
+    return Place(*(F.col(f"{_PLACE}.{name}") for name in Place._fields))
+
+
+def _source(df: DataFrame, log: Place) -> Column:
+    broker = text_of(df, "brokerName")
+    return F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log.topic, F.lit("/"), log.queue.cast("string"))
 
 
 class Place(NamedTuple):
@@ -143,10 +177,12 @@ def place(properties: Column, topic: Column, queue: Column) -> Place:
         )
 
     no, yes = F.lit(None), F.lit(True)
+    log = first_that_holds(topic, F.when(is_named, retry), F.concat(F.lit(RETRY), group, mark, topic), no, topic)
+    number_of = F.when(is_named, number.try_cast("int"))
     return Place(
-        first_that_holds(topic, F.when(is_named, retry), F.concat(F.lit(RETRY), group, mark, topic), no, topic),
-        first_that_holds(queue, F.when(is_named, number.try_cast("int")), F.when(mark.isNotNull(), queue), no, queue),
-        first_that_holds(yes, yes, yes, yes, F.lit(False)),
+        log.alias("topic"),
+        first_that_holds(queue, number_of, F.when(mark.isNotNull(), queue), no, queue).alias("queue"),
+        first_that_holds(yes, yes, yes, yes, F.lit(False)).alias("is_redelivered"),
     )
 
 
