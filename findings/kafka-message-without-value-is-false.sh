@@ -15,7 +15,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 address = {"bootstrap.servers": sys.argv[1]}
-for done in AdminClient(address).create_topics([NewTopic("orders", 1, 1)]).values():
+admin = AdminClient(address)
+for done in admin.create_topics([NewTopic("orders", 1, 1)]).values():
     done.result(30)
 producer = Producer(address)
 for value in (b"5", b"", None):

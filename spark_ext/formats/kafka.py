@@ -55,7 +55,7 @@ class _Kafka(MessageFormat):
         own = F.when(last.isNotNull(), F.coalesce(last["value"], F.lit(b"")))
         df = df.withColumns({_OWN: own, _DEAD: _no_first_id(headers)})
         if not set(_NEEDED) <= set(df.columns):
-            return df  # `rows` says what is missing
+            return df  # `rows` names the missing column
         return with_position(df, _source(df, options.cluster), "offset", "timestamp")
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:

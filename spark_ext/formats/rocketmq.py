@@ -79,7 +79,7 @@ class _RocketMQ(MessageFormat):
         properties, broken = _properties(df)
         df = df.withColumns({_PROPERTIES: properties, _BROKEN: broken})
         if not set(_NEEDED) <= set(df.columns):
-            return df  # `rows` says what is missing
+            return df  # `rows` names the missing column
         queue = integer_column(df, "queueId").try_cast("int")
         df = df.withColumn(_PLACE, F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
         return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp")
