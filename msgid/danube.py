@@ -17,18 +17,29 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgid import layout
 from msgid._moments import UNIX_EPOCH
 from msgid._validate import UINT32_MAX, UINT64_MAX, check_installed, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids.derived import position_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from msgid.ids.message_id import MessageId
 
 __all__ = ["MessageID", "StreamMessage", "unlogged"]
 
+DEAD: Final = "x-original-"
+"""The beginning of the names of the attributes that name the first place of a dead letter."""
+ORIGINAL_TOPIC: Final = "x-original-topic"
+ORIGINAL_OFFSET: Final = "x-original-topic-offset"
+ORIGINAL_PRODUCER: Final = "x-original-producer-id"
+ORIGINAL_BROKER: Final = "x-original-broker-addr"
+_OF_DEAD: Final = ("x-delivery-attempt", "x-poison-policy", "x-failure-reason")
+_BROKER: Final = 0
+"""The producer of dead letters."""
+_NUMBER: Final = re.compile("[0-9]{1,20}")
 _DISPLAY: Final = re.compile(r"topic:_([^:]+)_producer:_(\d{1,20})_topic_offset:_(\d{1,20})", re.ASCII)
 
 # Field name: (number, protobuf type). An optional field has presence: 0 or "" differs from a missing field.
@@ -96,12 +107,17 @@ class MessageID(NamedTuple):
         return self.topic_name, self.producer_id, self.topic_offset
 
     @property
+    def log(self) -> str:
+        """The name of the log that numbers the offsets: a broker counts them per topic, over all producers."""
+        return f"danube:{self.topic_name}"
+
+    @property
     def source(self) -> str:
-        """The name of the log for `msgid.position_id`, from topic and producer."""
+        """The source for `msgid.position_id`, from topic and producer."""
         return f"danube:{self.topic_name}#{self.producer_id}"
 
     def position_id(self, at: datetime | float) -> MessageId:
-        """Return the message's ID: `msgid.position_id` of its source and offset.
+        """Return the ID of this place: `msgid.position_id` of its source and offset.
 
         Args:
             at: Publishing time, as an aware datetime or in Unix seconds.
@@ -115,22 +131,56 @@ class MessageID(NamedTuple):
         return position_id(self.source, self.topic_offset, at)
 
 
-def unlogged(ids: Iterable[MessageID]) -> set[tuple[str, int]]:
-    """Return the (topic, producer) pairs whose messages all have offset 0.
+def unlogged(ids: Iterable[MessageID]) -> set[str]:
+    """Return the topics whose messages all have offset 0.
 
-    A topic without a log never increases its offset, so its messages do not have an identity.
+    A topic without a log never increases its offset, so its messages do not have an identity. The messages of one
+    producer do not tell: the first message of a topic has offset 0, too.
 
     Args:
         ids: Positions of all available messages.
 
-    >>> unlogged([MessageID(1, "/a/b", "", 0), MessageID(1, "/a/b", "", 0), MessageID(2, "/a/b", "", 5)])
-    {('/a/b', 1)}
+    >>> unlogged([MessageID(1, "/a/b", "", 0), MessageID(1, "/a/c", "", 0), MessageID(2, "/a/c", "", 5)])
+    {'/a/b'}
     """
-    most: dict[tuple[str, int], int] = {}
+    most: dict[str, int] = {}
     for id in ids:
-        pair = (id.topic_name, id.producer_id)
-        most[pair] = max(most.get(pair, 0), id.topic_offset)
-    return {pair for pair, offset in most.items() if offset == 0}
+        most[id.topic_name] = max(most.get(id.topic_name, 0), id.topic_offset)
+    return {topic for topic, offset in most.items() if offset == 0}
+
+
+def first_place(id: MessageID, attributes: Mapping[str, str]) -> MessageID:
+    """Return the place of the first delivery of a message; only a dead letter has another one than its own.
+
+    A broker publishes a dead letter with producer 0 to another topic, with the payload and the time of the message. Its
+    attributes name the first place. No other function decides the place by which a message has its ID.
+
+    Raises:
+        InvalidMessage: if the attributes do not name the place; or if a program has sent them, because the time is then
+            not that of the first delivery.
+    """
+    is_of_broker = id.producer_id == _BROKER
+    shown = sorted(name for name in attributes if name.startswith(DEAD) or (is_of_broker and name in _OF_DEAD))
+    if not shown:
+        return id
+    if not is_of_broker:
+        raise InvalidMessage(
+            f"no ID: attribute {quote(shown[0])} is that of a dead letter, and producer {id.producer_id} has sent it "
+            "again, so its time is not that of the first delivery"
+        )
+    topic = attributes.get(ORIGINAL_TOPIC)
+    if not topic:
+        raise InvalidMessage(f"no ID: a dead letter must have the attribute {ORIGINAL_TOPIC}, got {quote(topic)}")
+    producer = _number(attributes, ORIGINAL_PRODUCER, _BROKER + 1)  # not the dead letter of a dead letter
+    return MessageID(producer, topic, attributes.get(ORIGINAL_BROKER, ""), _number(attributes, ORIGINAL_OFFSET, 0))
+
+
+def _number(attributes: Mapping[str, str], name: str, least: int) -> int:
+    text = attributes.get(name, "")
+    if not _NUMBER.fullmatch(text) or not least <= int(text) <= UINT64_MAX:
+        allowed = f"{least} to {UINT64_MAX}"
+        raise InvalidMessage(f"no ID: attribute {name} of a dead letter must be {allowed}, got {quote(text)}")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +207,33 @@ class StreamMessage:
             OverflowError: if the time is after the year 9999.
         """
         return UNIX_EPOCH + timedelta(milliseconds=self.publish_time)
+
+    @property
+    def first_place(self) -> MessageID:
+        """The place of the first delivery, which is `msg_id` but for a dead letter.
+
+        Raises:
+            InvalidMessage: if the attributes of a dead letter do not name the place, or if a program has sent it again.
+        """
+        return first_place(self.msg_id, self.attributes)
+
+    def message_id(self) -> str:
+        """Return the message's ID: the `position_id` of its first place and its publishing time.
+
+        Raises:
+            InvalidMessage: if the first place is unknown, or its offset is 2**48 or more.
+            OverflowError: if the publishing time is after the year 9999.
+
+        >>> place, letter = MessageID(9, "/a/b", "", 42), MessageID(0, "/a/b-dlq", "", 0)
+        >>> attributes = {"x-original-topic": "/a/b", "x-original-producer-id": "9", "x-original-topic-offset": "42"}
+        >>> sent, dead = StreamMessage(1, place, b"", 5, "p"), StreamMessage(0, letter, b"", 5, "p", None, attributes)
+        >>> sent.message_id() == dead.message_id() == str(place.position_id(sent.time))
+        True
+        """
+        place = self.first_place
+        if place.topic_offset > layout.OFFSET_MAX:
+            raise InvalidMessage(f"no ID: offset {place.topic_offset} has more than 48 bits")
+        return str(place.position_id(self.time))
 
     def encode(self) -> bytes:
         """Encode the message as protobuf; equal messages have equal bytes.

@@ -44,6 +44,15 @@ UUID_LENGTH: Final = 16
 NO_ID: Final = "header {header} does not hold an ID"
 """The note of a message whose header is present and was not read."""
 
+DEAD: Final = "__dlq.errors."
+"""The beginning of the names of the headers that a share group gives to its dead letters."""
+FIRST_PLACE: Final = ("topic", "partition", "offset")
+"""The ends of the names of those headers that name the first place."""
+NO_FIRST_ID: Final = (
+    "a dead letter of a share group must have an ID of its own: its time is not that of the first delivery"
+)
+"""The reason why a dead letter is refused: the ID of its place would be a second one."""
+
 Headers = tuple[tuple[str, "bytes | None"], ...]
 
 _NO_TIME: Final = "make a Record with a time of your own that is the same whenever the message is read"
@@ -165,6 +174,10 @@ class Record:
             The canonical text of the ID or UUID in the last header of that name; else the `position_id` of source,
             offset and timestamp. `note` tells whether a header was not read.
 
+        Raises:
+            InvalidMessage: if the record is a dead letter of a share group without an ID of its own: its place is not
+                that of its first delivery.
+
         >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0}
         >>> Record.of({**row, "headers": [("message_id", b"0156f7e71c361b21bc024ccdbe00000000")]}).message_id()
         '0156F7E71C361B21BC024CCDBE00000000'
@@ -194,8 +207,9 @@ class Record:
 
         Raises:
             InvalidMessage: if the header is present and does not hold an ID: a message that is sent twice would get two
-                IDs by its positions. Pass ``header=None`` if the header has another meaning. Or if the record's time is
-                one of 1970 that becomes a time of our years when its number is read as seconds.
+                IDs by its positions. Pass ``header=None`` if the header has another meaning. Or if the record is a dead
+                letter of a share group without an ID of its own. Or if the record's time is one of 1970 that becomes a
+                time of our years when its number is read as seconds.
 
         >>> row = {"topic": "orders", "partition": 3, "offset": 7, "timestamp": 0, "key": b"shop 5", "value": b"12"}
         >>> Record.of(row).message()
@@ -232,12 +246,27 @@ class Record:
         return None if held is None or _identity_of(held, header_type) else NO_ID.format(header=header)
 
     def _position_id(self, cluster: str) -> str:
+        place = first_place(self.headers)
+        if place is not None:
+            raise InvalidMessage(f"{NO_FIRST_ID}. Its first place is {quote(place)}: make a Message with its ID there")
         return str(position_id(self.source(cluster), self.offset, self.timestamp))
 
     def _held(self, header: str | None) -> bytes | None:
         """Return the last header of a name, or None without one; a header without a value is empty."""
         held = [value for name, value in self.headers if name == header]
         return (held[-1] or b"") if held else None
+
+
+def first_place(headers: Headers) -> str | None:
+    """Return the first place of a dead letter of a share group as its headers name it; None for any other record.
+
+    >>> first_place((("__dlq.errors.topic", b"orders"), ("__dlq.errors.offset", b"2")))
+    'orders/?/2'
+    """
+    about = {name.removeprefix(DEAD): value or b"" for name, value in headers if name.startswith(DEAD)}
+    if not about:
+        return None
+    return "/".join(about.get(name, b"?").decode(errors="replace") for name in FIRST_PLACE)
 
 
 def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:

@@ -17,7 +17,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
@@ -51,8 +51,24 @@ REAL_TOPIC: Final = "REAL_TOPIC"
 """The property of a redelivered message that holds the retry topic of the consumer group."""
 REAL_QUEUE: Final = "REAL_QID"
 """The property of a redelivered message that holds the queue of the retry topic."""
+POP_CHECKPOINT: Final = "POP_CK"
+"""The property of a message that a consumer in POP mode received. `POP_KIND` is the place of a field in it."""
+POP_KIND: Final = 4
+"""The field says in which topic the message was: "0" for its own, or a key of `POP_RETRIES`."""
+POP_RETRIES: Final = {"1": "_", "2": "+"}
+"""The mark between group and topic in the name of a retry topic of POP mode, by the field of the checkpoint."""
+POP_GROUP: Final = "ORIGIN_GROUP"
+"""The property of a message redelivered in POP mode that holds the consumer group."""
+ORIGIN: Final = "ORIGIN_MESSAGE_ID"
+"""The property of a redelivered message that holds the broker-offset ID of its first place."""
 RETRY: Final = "%RETRY%"
 """The beginning of the name of a retry topic."""
+DEAD: Final = "%DLQ%"
+"""The beginning of the name of a dead-letter topic."""
+NO_FIRST_PLACE: Final = f"property {UNIQUE_KEY} of a redelivered message must hold an ID or a UUID"
+"""The reason why a message is refused: its place is not that of its first delivery, so it would get a second ID."""
+NO_PLACE: Final = "no position: the retry topic of a redelivered message is unknown"
+"""The note of a redelivered message that has an ID of its own."""
 NO_POSITION: Final = "the message does not have a broker, a queue and an offset, and its own ID is"
 
 
@@ -179,12 +195,20 @@ class Record:
         group's retry topic. Its log is the retry topic, so that it never has the position of another message.
 
         Raises:
-            InvalidMessage: if the message does not have a position.
+            InvalidMessage: if the message does not have a position, or if it is redelivered and its properties do not
+                name the retry topic.
         """
+        place = self._place()
+        if place.topic is None:
+            name = place.redelivered_by or ""
+            shown = f"{name} is {quote((self.properties or {}).get(name))}"
+            raise InvalidMessage(f"cannot name the log of a redelivered message: no retry topic, and {shown}")
+        return f"rocketmq:{self.broker}/{place.topic}/{place.queue}"
+
+    def _place(self) -> Place:
         if self.broker is None or self.queue is None:
             raise InvalidMessage(f"{NO_POSITION}: {quote(self.original)}")
-        topic, queue = log_of(self.topic, self.queue, self.properties or {})
-        return f"rocketmq:{self.broker}/{topic}/{queue}"
+        return place_of(self.topic, self.queue, self.properties or {})
 
     @property
     def original(self) -> str | None:
@@ -203,10 +227,18 @@ class Record:
             offset and storing time.
 
         Raises:
-            InvalidMessage: if the message has neither such an ID nor a position.
+            InvalidMessage: if the message has neither such an ID nor a position; or if it is redelivered or a dead
+                letter, and does not have such an ID: its position is not that of its first delivery.
         """
-        own = header_identity(self.original)
-        return own or str(position_id(self.source, cast("int", self.offset), cast("datetime", self.stored)))
+        if own := header_identity(self.original):
+            return own
+        if self._place().redelivered_by is not None:
+            first = quote((self.properties or {}).get(ORIGIN))
+            raise InvalidMessage(
+                f"{NO_FIRST_PLACE}, got {quote(self.original)}. To handle it, make a Message with str(derive_id(a UUID "
+                f"of your own, the {OFFSET_ID} of the first delivery)) as its ID: {ORIGIN} is {first}"
+            )
+        return str(position_id(self.source, cast("int", self.offset), cast("datetime", self.stored)))
 
     def message(self, *, key: str | None = None) -> Message:
         """Return the record as a message for a `msgid.processing.Processor`.
@@ -242,17 +274,43 @@ class Record:
         return Message(id, key, self.body, self.born or self.stored)
 
 
-def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> tuple[str, int]:
-    """Return the topic and queue in which the offset of a row counts.
+class Place(NamedTuple):
+    """Where the offset of a row counts, and whether the row is the first delivery of its message."""
 
-    >>> log_of("orders", 3, {})
-    ('orders', 3)
-    >>> log_of("orders", 0, {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"})
-    ('%RETRY%billing', 0)
+    topic: str | None
+    """None if the row does not tell."""
+    queue: int | None
+    redelivered_by: str | None = None
+    """The property that shows a redelivered or dead message, or ``topic``; None for the first delivery."""
+
+
+def place_of(topic: str, queue: int, properties: Mapping[str, str]) -> Place:
+    """Return the place of a row. No other function decides it; `spark_ext.formats.rocketmq.place` is the same column.
+
+    A push consumer shows a redelivered message with its first topic, and the queue and offset of a retry topic.
+
+    >>> place_of("orders", 3, {})
+    Place(topic='orders', queue=3, redelivered_by=None)
+    >>> place_of("orders", 0, {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"})
+    Place(topic='%RETRY%billing', queue=0, redelivered_by='RETRY_TOPIC')
+    >>> place_of("orders", 0, {"POP_CK": "0 1795918014305 11000 6 1 broker-a 0 3", "ORIGIN_GROUP": "billing"})
+    Place(topic='%RETRY%billing_orders', queue=0, redelivered_by='POP_CK')
     """
-    retry, number = properties.get(REAL_TOPIC, ""), properties.get(REAL_QUEUE, "")
-    is_known = retry.startswith(RETRY) and RETRY_TOPIC in properties and re.fullmatch("[0-9]{1,9}", number)
-    return (retry, int(number)) if is_known else (topic, queue)
+    if topic.startswith((RETRY, DEAD)):
+        return Place(topic, queue, "topic")
+    if RETRY_TOPIC in properties:
+        retry, number = properties.get(REAL_TOPIC, ""), properties.get(REAL_QUEUE, "")
+        if retry.startswith(RETRY) and re.fullmatch("[0-9]{1,9}", number):
+            return Place(retry, int(number), RETRY_TOPIC)
+        return Place(None, None, RETRY_TOPIC)
+    if POP_CHECKPOINT in properties:
+        kind = [*properties[POP_CHECKPOINT].split(" "), *[""] * POP_KIND][POP_KIND]
+        group = properties.get(POP_GROUP)
+        if kind in POP_RETRIES and group:
+            return Place(f"{RETRY}{group}{POP_RETRIES[kind]}{topic}", queue, POP_CHECKPOINT)
+        if kind != "0":
+            return Place(None, None, POP_CHECKPOINT)
+    return Place(None, None, ORIGIN) if ORIGIN in properties else Place(topic, queue)
 
 
 def audited_rows(table: pa.Table) -> pa.Table:
@@ -263,18 +321,19 @@ def audited_rows(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     names = [name for name in table.column_names if name != "body"]
-    added: dict[str, list[Any]] = {"id": [], "topic": [], "queueId": []}
+    added: dict[str, list[Any]] = {"id": [], "topic": [], "queueId": [], "queueOffset": []}
     for row in table.select(names).to_pylist():
         held = row["properties"]
         row["properties"] = dict(held) if isinstance(held, list) else held  # Arrow's maps are lists of pairs
-        id, log = None, (row["topic"], row["queueId"])
+        id, place = None, Place(row["topic"], row["queueId"])
         with suppress(InvalidMessage):
             properties = _properties(row["properties"])
-            id, log = properties.get(UNIQUE_KEY), log_of(*log, properties)
+            id, place = properties.get(UNIQUE_KEY), place_of(row["topic"] or "", row["queueId"], properties)
             if row.get("storeTimestamp") is not None:  # the broker's own number, whatever a clock has said
                 row["storeTimestamp"] = moment_of("storeTimestamp", row["storeTimestamp"])
             id = id or Record.of({**row, "bornTimestamp": None}).message_id()
-        for name, value in zip(added, (id, *log), strict=True):
+        offset = None if place.topic is None else row["queueOffset"]
+        for name, value in zip(added, (id, place.topic, place.queue, offset), strict=True):
             added[name].append(value)
     for name, values in added.items():
         column = pa.array(values, pa.string() if name == "id" else None)

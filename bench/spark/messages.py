@@ -1,6 +1,10 @@
 """The job `messages` of Iggy's segments to Parquet: messages per second, the share of each stage, one core and two.
 
 python bench/spark/messages.py [--messages 2000000] [--layout batch256] [--rounds 3]
+python bench/spark/messages.py --rows 5000000 [--rounds 3]
+
+With ``--rows``, rows of Kafka, RocketMQ and Danube become the message table, and `position_id` of the same rows takes
+turns with it in one session. The ratio of the two is the result, because two runs differ in their load.
 
 The segments are copies of one file. A process bound to one core and one bound to two take turns. The share of a stage
 is the difference of two queries: each has one stage more than the query before it.
@@ -107,16 +111,91 @@ def serve(cores: int, folder: str) -> None:
     shutil.rmtree(output, ignore_errors=True)
 
 
+FILE_ROWS = 50_000
+"""The rows of one file, which is read as often as the number of rows needs."""
+
+
+def written_rows(spark: Any, folder: Path) -> dict[str, tuple[str, Any]]:
+    """Write a file of rows of each format; return its path, and the `position_id` of its rows."""
+    from pyspark.sql import functions as F
+
+    import spark_ext
+    from msgid.danube import MessageID, StreamMessage
+
+    ids = spark.range(FILE_ROWS).withColumn("own", spark_ext.position_id(F.lit("producer"), "id", F.lit(1.7e9)))
+    body, at = F.repeat(F.lit("x"), PAYLOAD).cast("binary"), F.timestamp_millis(F.col("id") + 1_790_000_000_000)
+    header = F.array(F.struct(F.lit("message_id").alias("key"), F.col("own").cast("binary").alias("value")))
+    kafka = ids.select(
+        F.lit(b"shop").alias("key"), body.alias("value"), F.lit("orders").alias("topic"), F.lit(0).alias("partition"),
+        F.col("id").alias("offset"), at.alias("timestamp"), header.alias("headers"),
+    )  # fmt: skip
+    text = F.to_json(F.struct(F.col("own").alias("UNIQ_KEY"), F.lit("shop").alias("KEYS"), F.lit("true").alias("WAIT")))
+    rocketmq = ids.select(
+        F.lit("orders").alias("topic"), body.alias("body"), text.alias("properties"), F.lit("a").alias("brokerName"),
+        F.lit(0).alias("queueId"), F.col("id").alias("queueOffset"), at.alias("storeTimestamp"),
+    )  # fmt: skip
+    messages = [
+        StreamMessage(1, MessageID(7, "/default/orders", "http://a:1", n), b"x" * PAYLOAD, 1_790_000_000_000 + n, "p")
+        for n in range(FILE_ROWS)
+    ]
+    danube = spark.createDataFrame(
+        [(message.encode(), message.msg_id.topic_offset, message.time) for message in messages],
+        "value binary, offset bigint, time timestamp",
+    )
+    tables = {
+        "kafka": (kafka, spark_ext.position_id(F.lit("kafka:kafka/orders/0"), "offset", "timestamp")),
+        "rocketmq": (rocketmq, spark_ext.position_id(F.lit("rocketmq:a/orders/0"), "queueOffset", "storeTimestamp")),
+        "danube": (danube, spark_ext.position_id(F.lit("danube:/default/orders#7"), "offset", "time")),
+    }
+    for name, (df, _) in tables.items():
+        df.repartition(1).write.parquet(str(folder / name))
+    return {name: (str(folder / name), id) for name, (_, id) in tables.items()}
+
+
+def compare_formats(count: int, rounds: int) -> None:
+    """Print the rows per second of `messages` and of `position_id`, and their ratio, for each format."""
+    from pyspark.sql import SparkSession
+
+    import spark_ext
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
+    spark = builder.getOrCreate()
+    count = max(1, count // FILE_ROWS) * FILE_ROWS
+    lines = []
+    with tempfile.TemporaryDirectory() as place:
+        for name, (path, id) in written_rows(spark, Path(place)).items():
+            rows = spark.read.parquet(*[path] * (count // FILE_ROWS))
+            options = {"logged": True} if name == "danube" else {}
+            queries = [rows.select(id.alias("id")), spark_ext.messages(rows, name, **options)]
+            taken: list[list[float]] = [[], []]
+            for number in range(1 + rounds):
+                for query, seconds in zip(queries, taken, strict=True):
+                    start = time.perf_counter()
+                    query.write.format("noop").mode("overwrite").save()
+                    if number:
+                        seconds.append(time.perf_counter() - start)
+            ids, table_of = (count / statistics.median(seconds) for seconds in taken)
+            lines.append([name, f"{ids:,.0f}", f"{table_of:,.0f}", f"{table_of / ids:.2f}"])
+    spark.stop()
+    print(f"{machine()}; medians of {rounds} rounds in turns; {count:,} rows with {PAYLOAD} bytes each\n")
+    print(table(["format", "position_id, rows/s", "messages, rows/s", "ratio"], lines))
+    print("\nGoal: a ratio of at least 0.8 for each format.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=2_000_000)
     parser.add_argument("--layout", choices=[*iggy.LAYOUTS], default="batch256")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, help="compare the formats of rows, with so many rows of each")
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         return serve(int(arguments.serve[0]), arguments.serve[1])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if arguments.rows:
+        return compare_formats(arguments.rows, arguments.rounds)
     messages = arguments.messages // SEGMENTS * SEGMENTS
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "in"

@@ -8,12 +8,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 from msgid import layout
 from msgid._validate import INT32_MAX, check_installed, is_number, quote
 from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import check_several, is_missing, plain
+from msgid.ids._bytes import check_several, is_missing, is_uuid, plain
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
@@ -39,9 +40,14 @@ CSHARP: Final = "RocketMQ C#"
 RUST: Final = "RocketMQ Rust"
 OLD_CPP: Final = "RocketMQ C++ before 2026"
 CPP_REMOTING: Final = "RocketMQ C++ remoting 1.2"
+RUST_REMOTING: Final = "rocketmq-rust"
+IGGY_NUMBER: Final = "Iggy Java, Node.js or HTTP"
+IGGY_HALVES: Final = "Iggy C#"
 MSGID: Final = "msgid"
 
 _GRPC: Final = (JAVA_GRPC, GO_GRPC, PYTHON_GRPC, NODE_GRPC)
+_RANDOM: Final = (JAVA_GRPC, PYTHON_GRPC)
+"""The clients that take a random node without a network card, and count from 0; C# counts from 1."""
 COUNT_FROM_0: Final = frozenset({*_GRPC, CSHARP, RUST, OLD_CPP, OLD_PYTHON})
 """The clients of version 1 that count from 0 or 1, in each process."""
 
@@ -60,6 +66,10 @@ _YEARS: Final = 50 * 366 * 86_400
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""
 _DAY: Final = 86_400
+_RFC_VARIANT: Final = 0b10
+"""The two highest bits of byte 8 of a UUID of RFC 9562."""
+_LAST_VERSION: Final = 8
+"""The last version of a UUID that RFC 9562 defines; the first is 1."""
 
 
 class Maker(NamedTuple):
@@ -152,7 +162,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     if hasattr(ids, "columns") or isinstance(ids, Mapping):
         raise TypeError("ids must be IDs, got a table: pass its column of IDs")
     check_several(ids)
-    generators, malformed = _grouped(ids, times)
+    generators, others = _grouped(ids, times)
     told = [(sample, fingerprint(sample)) for sample in generators]
     parsed = [id for sample in generators for id in sample.ids]
     nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
@@ -160,18 +170,18 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     most = max((_busiest(sample) for sample in generators), default=0)
     risks = [_risk(sample, found) for sample, found in told]
     return Diagnosis(
-        rows=len(parsed) + malformed,
-        makers=_makers(told, malformed),
+        rows=len(parsed) + len(others),
+        makers=_makers(told, others),
         shared_nodes=shared,
         ids_per_second=most,
         collision_risk=max(risks, default=0.0),
     )
 
 
-def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[list[Sample], int]:
-    """Return the IDs of each generator, and the number of values that are not IDs."""
-    groups: dict[object, list[tuple[AnyId, str, int | None]]] = defaultdict(list)
-    malformed = 0
+def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[list[Sample], list[object]]:
+    """Return the IDs of each generator, and the values that are not IDs."""
+    groups: dict[tuple[object, ...], list[tuple[AnyId, str, int | None]]] = defaultdict(list)
+    others: list[object] = []
     pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
     for value, time in pairs:
         given = None if is_missing(value) else plain(value)
@@ -180,26 +190,50 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
         try:
             id = parse(given)  # type: ignore[arg-type]
         except InvalidMessageId:
-            malformed += 1
+            others.append(given)
             continue
         groups[key_of(id)].append((id, given if isinstance(given, str) else id.hex, time))
-    # The IDs of a function have a node and pid each. They are one sample.
+    # The IDs of a function have a node and pid each, and are one sample. A run of `assign_id` has a node of its own.
     samples: dict[object, list[tuple[AnyId, str, int | None]]] = defaultdict(list)
     for key, rows in groups.items():
-        samples[function_of([id for id, _, _ in rows]) or key] += rows
-    return [Sample(*map(list, zip(*rows, strict=True))) for rows in samples.values()], malformed
+        name = function_of([id for id, _, _ in rows])
+        samples[(name, *key[:2]) if name == _FUNCTIONS["assigned"] else name or key] += rows
+    return [Sample(*map(list, zip(*rows, strict=True))) for rows in samples.values()], others
 
 
-def _makers(told: list[tuple[Sample, Fingerprint]], malformed: int) -> list[Maker]:
+def _makers(told: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
     """Return a row for each set of clients, the most IDs first."""
     rows: dict[tuple[str, ...], Maker] = {}
     for sample, found in sorted(told, key=lambda one: -len(one[0].ids)):
         earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
         rows[found.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
-    if malformed:
-        earlier = rows.get((UNKNOWN,), Maker((UNKNOWN,), 0, 0, "not an ID"))
-        rows[(UNKNOWN,)] = earlier._replace(ids=earlier.ids + malformed)
+    for found, count in Counter(map(_order_of_uuid, others)).items():
+        earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
+        rows[found.clients] = earlier._replace(ids=earlier.ids + count)
     return sorted(rows.values(), key=lambda maker: (-maker.ids, maker.clients))
+
+
+def _order_of_uuid(value: object) -> Fingerprint:
+    """Return in which order a producer wrote the bytes of a UUID into an Iggy message, as evidence of the client.
+
+    >>> _order_of_uuid("0a000000-0000-0080-007c-b1a0c0f09801").clients
+    ('Iggy Java, Node.js or HTTP',)
+    """
+    unknown = Fingerprint((UNKNOWN,), "not an ID")
+    if not (isinstance(value, UUID) or is_uuid(value)):
+        return unknown
+    raw = UUID(str(value)).bytes
+    fits = _is_versioned
+    if not fits(raw) and fits(raw[::-1]):
+        return Fingerprint((IGGY_NUMBER,), 'UUIDs whose bytes are last to first: read them with uuid="number"')
+    if not fits(raw) and fits(raw[8:] + raw[:8]):
+        return Fingerprint((IGGY_HALVES,), "UUIDs whose halves are exchanged")
+    return unknown
+
+
+def _is_versioned(raw: bytes) -> bool:
+    """Return whether 16 bytes have the variant of RFC 9562 and one of its versions."""
+    return raw[8] >> 6 == _RFC_VARIANT and 1 <= raw[6] >> 4 <= _LAST_VERSION
 
 
 def _busiest(sample: Sample) -> int:
@@ -351,6 +385,8 @@ def joined(clients: Sequence[str]) -> str:
     """
     if len(clients) == 1:
         return clients[0]
+    if not all(client in _GRPC for client in clients):
+        return f"{', '.join(clients[:-1])} or {clients[-1]}"
     languages = [client.removeprefix("RocketMQ ").removesuffix(" gRPC") for client in clients]
     return f"RocketMQ gRPC of {', '.join(languages[:-1])} or {languages[-1]}"
 
@@ -409,7 +445,14 @@ def function_of(ids: Sequence[Any]) -> str | None:
 
 def _functions(sample: Sample) -> Fingerprint | None:
     name = function_of(sample.ids)
-    return Fingerprint((f"{MSGID} {name}",), f"the node declares {name}") if name else None
+    if name is None:
+        return None
+    first, function = sample.ids[0], f"{MSGID} {name}"
+    # Partitions are counted from 0. So one pid above 0, with a number counted from 0, may be that of a process.
+    is_one = first.origin == "assigned" and first.pid > 0 and len({(id.node, id.pid) for id in sample.ids}) == 1
+    if is_one and len(sample.ids) > 1 and min(id.sequence for id in sample.ids) < COUNTED_FROM_0:
+        return Fingerprint((function, *_RANDOM), f"the node declares {name}, as one random node in eight does")
+    return Fingerprint((function,), f"the node declares {name}")
 
 
 def _little_endian(sample: Sample) -> Fingerprint | None:
@@ -437,11 +480,14 @@ def _counted_from_0(sample: Sample) -> Fingerprint | None:
         return None
     evidence = f"the sequence is counted from 0: {numbers[0]:,} is seen"
     if sample.ids[0].node == 0:
-        return Fingerprint((NODE_GRPC,), "the node is zero, as before its look-up has ended")
-    if sample.ids[0].origin == "random":
-        return Fingerprint((CSHARP,), f"the node is random, and {evidence}")
+        return Fingerprint((NODE_GRPC,), "the node is zero, as without a network card that is named eth*")
+    is_random = sample.ids[0].origin == "random"
+    if is_random and numbers[0] == 0:
+        return Fingerprint(_RANDOM, f"the node is random, and {evidence}, which speaks against C#")
     if numbers[0] == 1 and numbers[-1] == len(numbers) >= _FEWEST_IN_A_ROW:
         return Fingerprint((CSHARP,), "the sequence is counted from 1, and none is missing")
+    if is_random:
+        return Fingerprint((*_RANDOM, CSHARP), f"the node is random, and {evidence}; number 0 would speak against C#")
     times = [(id, time) for id, time in zip(sample.ids, sample.times, strict=True) if time is not None]
     clients: tuple[str, ...] = _GRPC
     if times and any(id.seconds > time // 1000 - layout.EPOCH_UNIX for id, time in times):
@@ -497,6 +543,10 @@ def _loader(sample: Sample) -> Fingerprint | None:
     if loader == 0:
         evidence = "the class-loader hash is 0, and the times are whole seconds"
         return Fingerprint((GO_REMOTING,), evidence) if whole else None
+    if len(set(ids)) > 1 and not whole and loader > INT32_MAX:
+        if any(text != text.upper() for text in sample.texts):
+            return None
+        return Fingerprint((RUST_REMOTING,), f"the hash {loader:08X} has 32 bits; Java's class-loader hashes have 31")
     if len(set(ids)) > 1 and not whole:
         return Fingerprint((JAVA_REMOTING,), "a class-loader hash that the IDs share, and times in milliseconds")
     # Java's hash codes of objects have 31 bits, and its IDs upper-case digits. Most digests have lower-case ones.

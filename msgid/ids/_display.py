@@ -9,6 +9,8 @@ from msgid import layout
 COLOURS: Final = ("bright_black", "cyan", "green", "yellow", "magenta")
 """The colours of the fields from left to right, as names of Rich."""
 
+_MONTH_MS: Final = 31 * 86_400_000
+
 
 class Part(NamedTuple):
     """One displayed piece of an ID: its digits, its name, and its meaning in one or more lines."""
@@ -43,7 +45,7 @@ def parts(id: Any) -> list[Part]:
             "version": str(id.version),
             "node": f"{id.mac}\n{id.origin}",
             "pid": str(id.pid),
-            "seconds": f"{id.seconds}\n{id.time:%Y-%m-%d %H:%M:%SZ}",
+            "seconds": f"{id.seconds}\n{id.time:%Y-%m-%d %H:%M:%SZ}{_of_rust(id.seconds)}",
             "sequence": str(id.sequence),
         }
         return [
@@ -56,8 +58,18 @@ def parts(id: Any) -> list[Part]:
         value = getattr(id, name)
         meaning = str(value)
         if name == "elapsed_ms":
-            days, rest = divmod(value, 86_400_000)
-            hours, rest = divmod(rest, 3_600_000)
-            meaning += f"\nday {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
+            meaning += f"\n{_of_month(value)}"
         drawn.append(Part(id.hex[host_digits + 2 * field.start : host_digits + 2 * field.stop], name, meaning))
     return drawn
+
+
+def _of_month(elapsed_ms: int) -> str:
+    days, rest = divmod(elapsed_ms, 86_400_000)
+    hours, rest = divmod(rest, 3_600_000)
+    return f"day {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
+
+
+def _of_rust(seconds: int) -> str:
+    """Return the other reading of a time: RocketMQ's Rust client writes whole seconds of the month in milliseconds."""
+    is_month = seconds and seconds % 1000 == 0 and seconds < _MONTH_MS
+    return f"\nof RocketMQ Rust: {_of_month(seconds)}" if is_month else ""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, integer
+from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._wire import U32, Reader
+from msgid.iggy.headers import decode_headers, encode_headers, headers_of
 from msgid.messages import MAX_NAME_BYTES, normalize_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgid.iggy.headers import Header, HeaderName, HeaderValue
 
 _NUMERIC = 1
 _TEXT = 2
@@ -54,32 +60,57 @@ def read_identifier(reader: Reader, name: str) -> int | str:
 
 
 class CreateTopic(NamedTuple):
-    """The command that creates a topic.
+    """The command that creates a topic: that of the document, or that of the crate iggy_binary_protocol 0.11.1-edge.8.
+
+    The newer command has ``options`` in place of ``topic_id`` and ``message_expiry``, which are None there.
 
     >>> CreateTopic(1, 2, 3, 10, "test").encode().hex()
     '01040100000002000000030000000a0000000474657374'
+    >>> CreateTopic(1, None, 3, None, "test", {"durability": "persisted"}).encode()[:14].hex()
+    '0104010000000300000004746573'
     """
 
     stream: int | str
     """Number or name of the stream."""
-    topic_id: int
+    topic_id: int | None
     partitions: int
-    message_expiry: int
+    message_expiry: int | None
     """Time until a message expires, in seconds; 0 means never."""
     name: str
+    options: Mapping[HeaderName, Header | HeaderValue] | None = None
+    """The settings of the topic, such as ``message_expiry``, in the form of user headers; None in the older command."""
 
     def encode(self) -> bytes:
-        """Encode the command, with names in their normal form."""
-        numbers = (_u32(name, getattr(self, name)) for name in ("topic_id", "partitions", "message_expiry"))
+        """Encode the command, with names in their normal form.
+
+        Raises:
+            ValueError, TypeError: if a field has the wrong type or is out of range, or belongs to the other command.
+        """
         stream = normalize_name(self.stream) if isinstance(self.stream, str) else self.stream
-        return b"".join((identifier("stream", stream), *numbers, _name(self.name)))
+        older = ("topic_id", "message_expiry")
+        if self.options is None:
+            numbers = [_u32(name, getattr(self, name)) for name in (older[0], "partitions", older[1])]
+            return b"".join((identifier("stream", stream), *numbers, _name(self.name)))
+        if given := [name for name in older if getattr(self, name) is not None]:
+            raise ValueError(f"{given[0]} must be None in a command with options, got {quote(getattr(self, given[0]))}")
+        options = encode_headers(headers_of(self.options), typed=True)
+        return b"".join((identifier("stream", stream), _u32("partitions", self.partitions), _name(self.name), options))
 
     @classmethod
-    def decode(cls, data: bytes) -> CreateTopic:
-        """Decode the command; malformed or additional bytes raise `InvalidMessage`."""
+    def decode(cls, data: bytes, *, has_options: bool = False) -> CreateTopic:
+        """Decode the command; malformed or additional bytes raise `InvalidMessage`.
+
+        Args:
+            data: The command.
+            has_options: Whether it is the newer command. The bytes do not tell.
+        """
         reader = Reader(data)
         stream = read_identifier(reader, "stream")
-        return cls(stream=stream, **_read(reader, topic_id=4, partitions=4, message_expiry=4))
+        if not has_options:
+            return cls(stream=stream, **_read(reader, topic_id=4, partitions=4, message_expiry=4))
+        partitions = reader.unsigned(4, "partitions")
+        name = reader.text(1, "name", MAX_NAME_BYTES)
+        return cls(stream, None, partitions, None, name, dict(decode_headers(reader, typed=True)))
 
 
 class CreateStream(NamedTuple):

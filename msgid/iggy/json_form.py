@@ -66,7 +66,7 @@ def from_json(text: str | bytes) -> Message:
     """Decode a message from JSON.
 
     Args:
-        text: One JSON object, as `to_json` writes it or as a server's HTTP interface does. Servers 0.5 to 0.10 write
+        text: One JSON object, as `to_json` writes it or as a server's HTTP interface does. Servers 0.5 to 0.9 write
             the fields in ``header``. The message then has the layout whose checksum fits. If none fits, the checksum
             is that of a batch or of encrypted bytes, and is not compared.
 
@@ -93,12 +93,20 @@ def messages_from_json(text: str | bytes) -> list[Message]:
     >>> len(messages_from_json(one)), len(messages_from_json(f'{{"messages": [{one}, {one}]}}'))
     (1, 2)
     """
-    value = _loaded(text)
+    return partition_and_messages(text)[1]
+
+
+def partition_and_messages(text: str | bytes) -> tuple[int | None, list[Message]]:
+    """Decode all messages of a JSON text, and the partition of a response to a poll; None if it does not name one."""
+    value, partition = _loaded(text), None
     if isinstance(value, dict) and "messages" in value:
+        if value.get("partition_id") is not None:
+            partition = _number(value, "partition_id", UINT32_MAX)
         value = value["messages"]
         if not isinstance(value, list):
             raise InvalidMessage(f"messages must be an array, got {quote(value)}")
-    return [from_value(held) for held in value] if isinstance(value, list) else [from_value(value)]
+    messages = [from_value(held) for held in value] if isinstance(value, list) else [from_value(value)]
+    return partition, messages
 
 
 def _loaded(text: str | bytes) -> Any:

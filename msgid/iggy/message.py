@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from uuid import UUID
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, quote
+from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, one_of, quote
 from msgid.ids._bytes import is_uuid
 from msgid.ids.message_id import MessageId
 from msgid.iggy._records.checksums import crc32, xxh3
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from msgid.iggy._records.producers import Producer
+
+UuidOrder = Literal["bytes", "number"]
+"""How producers write a UUID into a message: its bytes from the first to the last, or as a little-endian number."""
 
 _NEW: Final = struct.Struct("<16sQQQII")
 _FRAME: Final = struct.Struct("<16sIIIIQ")
@@ -38,7 +41,7 @@ class Batch(NamedTuple):
     checksum_ok: bool
     """Whether the checksum of the batch is right."""
     producer: Producer | None = None
-    """The idempotent producer of release 0.10 that made the batch, if it names one."""
+    """The idempotent producer that made the batch, if it names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,53 +233,77 @@ def checksum(payload: bytes) -> int:
     return crc32(payload)
 
 
-def id_text(id: MessageId | UUID | str | int | bytes, *, version_1: bool = False) -> str:
+def id_text(id: MessageId | UUID | str | int | bytes, *, version_1: bool = False, uuid: UuidOrder = "bytes") -> str:
     """Return the ID of an Iggy message as text: a UUID, whose bytes are those of the message.
 
     A server or a client makes a UUID, and an application may use any 16 bytes. They do not tell whether they are the
-    body of a version-1 ID: pass ``version_1`` if the producer puts such IDs into its messages.
+    body of a version-1 ID: pass ``version_1`` if the producer puts such IDs into its messages. Nor do they tell in
+    which order the producer wrote the bytes of a UUID: pass ``uuid``.
 
     Args:
         id: ID as an integer of 0 to 2**128 - 1, or its 16 bytes in the message; or a version-1 ID or UUID as `id_value`
             accepts them.
         version_1: Whether an integer and 16 bytes are the body of a version-1 ID.
+        uuid: ``number`` if the producers pass a UUID as a number, as Java, Node.js, HTTP and ``uuid.int`` in Python do:
+            the message has its bytes from the last to the first. Default: its bytes from the first to the last.
 
     Returns:
         A UUID in lower case; for a version-1 ID 34 upper-case hex digits.
 
     Raises:
         InvalidMessageId: if ``id`` is anything else.
+        ValueError: if ``uuid`` is another text, or ``number`` together with ``version_1``.
 
     >>> id_text(232071677777564499402827199894559175028)
     '74b158ca-ddb3-498f-b0a9-9eec1c6197ae'
     >>> raw = bytes.fromhex("56F7E71C361B21BC024CCDBE00000000")
     >>> id_text(raw), id_text(raw, version_1=True)
     ('56f7e71c-361b-21bc-024c-cdbe00000000', '0156F7E71C361B21BC024CCDBE00000000')
+    >>> id_text(2123340158126455836249256035818143754, uuid="number")
+    '0198f0c0-a0b1-7c00-8000-00000000000a'
     """
+    is_number = check_order(uuid, version_1) == "number"
     if isinstance(id, int):
         id = integer("id", id, 0, UINT128_MAX).to_bytes(ID_LENGTH, "little")
     if not (isinstance(id, bytes | bytearray | memoryview) and memoryview(id).nbytes == ID_LENGTH):
         known = _known(id)
         return known.hex if isinstance(known, MessageId) else str(known)
-    return MessageId.from_body(bytes(id)).hex if version_1 else str(UUID(bytes=bytes(id)))
+    if version_1:
+        return MessageId.from_body(bytes(id)).hex
+    return str(UUID(bytes=bytes(id)[::-1] if is_number else bytes(id)))
 
 
-def id_value(id: MessageId | UUID | str | bytes) -> int:
+def check_order(uuid: UuidOrder, version_1: bool) -> UuidOrder:
+    """Return the order of the bytes of a UUID, or raise ValueError if it is unknown or does not fit ``version_1``."""
+    one_of("uuid", uuid, get_args(UuidOrder))
+    if version_1 and uuid == "number":
+        raise ValueError("uuid must be 'bytes' with version_1=True, got 'number'")
+    return uuid
+
+
+def id_value(id: MessageId | UUID | str | bytes, *, uuid: UuidOrder = "bytes") -> int:
     """Return the 128-bit ID of an Iggy message for a version-1 ID or UUID; the reverse of `id_text`.
 
     Args:
         id: Version-1 ID or UUID, as a value or as text; or the 17 bytes of a version-1 ID.
+        uuid: ``number`` if the producers pass a UUID as a number; see `id_text`. A version-1 ID has one order.
 
     Returns:
         The ID as an integer of 0 to 2**128 - 1.
 
     Raises:
         InvalidMessageId: if ``id`` is neither.
+        ValueError: if ``uuid`` is another text.
 
     >>> id_value("74b158ca-ddb3-498f-b0a9-9eec1c6197ae")
     232071677777564499402827199894559175028
+    >>> id_value("0198f0c0-a0b1-7c00-8000-00000000000a", uuid="number")
+    2123340158126455836249256035818143754
     """
+    check_order(uuid, version_1=False)
     known = _known(id)
+    if uuid == "number" and isinstance(known, UUID):
+        return known.int
     return int.from_bytes(known.body if isinstance(known, MessageId) else known.bytes, "little")
 
 

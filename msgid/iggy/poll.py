@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from msgid.iggy.message import Message
 
 _FORMS: Final = {16: struct.Struct("<IQI"), 40: struct.Struct("<IQIQQQ")}
-"""The heads of the releases, by their size in bytes: up to 0.9, and since 0.10."""
+"""The heads by their size in bytes: of releases up to 0.9, and of the crate iggy_binary_protocol 0.11.1-edge.8."""
 _EARLIER, _NEWEST = _FORMS
 _COUNT_AT: Final = 12
 
@@ -28,11 +28,11 @@ class PollResponse(NamedTuple):
     current_offset: int
     messages: list[Message]
     incarnation: int | None = None
-    """Number of the partition's life, which changes if a topic is deleted and created again; None before 0.10."""
+    """Number of the partition's life, which changes if a topic is created again; None in a head of 16 bytes."""
     owner_generation: int | None = None
-    """None before 0.10."""
+    """None in a head of 16 bytes."""
     metadata_op: int | None = None
-    """None before 0.10."""
+    """None in a head of 16 bytes."""
 
     @property
     def layout(self) -> str | None:
@@ -41,7 +41,7 @@ class PollResponse(NamedTuple):
 
     @property
     def head(self) -> int:
-        """The size of the response's head in bytes: 16, or 40 since release 0.10.
+        """The size of the response's head in bytes: 16 up to release 0.9, or 40.
 
         Raises:
             ValueError: if some of the fields of a head are missing.
@@ -78,8 +78,8 @@ def decode_poll(data: bytes | memoryview, layout: Layout = "auto", *, head: int 
         data: Head and messages.
         layout: Layout of the messages. Default: detected by checksum. Servers up to 0.8 send wrong checksums if they
             encrypt messages; for those, pass the layout.
-        head: Size of the head in bytes: 16 up to release 0.9, 40 from 0.10 on. Default: 40 if a ``batch256`` record
-            with a correct checksum follows such a head, or nothing; else 16.
+        head: Size of the head in bytes: 16 up to release 0.9, 40 in the crate iggy_binary_protocol 0.11.1-edge.8.
+            Default: 40 if a ``batch256`` record with a correct checksum follows such a head, or nothing; else 16.
 
     Raises:
         ValueError: if ``head`` is another number.

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from msgid import layout
 from msgid.ids._bytes import NOT_V1
+from msgid.iggy.message import check_order
 from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
 from spark_ext.columns._expressions import (
     VERSION_1_DIGITS,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
+    from msgid.iggy.message import UuidOrder
     from spark_ext.columns._expressions import ColumnOrName
 
 _NODE = layout.FIELDS["node"]
@@ -350,7 +352,7 @@ def _parsed(text: Column, otherwise: Column | None) -> Column:
     return struct_if(text, is_v1(text), otherwise, fields_of(shared))
 
 
-def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
+def id_from_iggy_id(col: ColumnOrName, version_1: bool = False, uuid: UuidOrder = "bytes") -> Column:
     """Return the ID of an Iggy message as text, as `msgid.iggy.id_text` does.
 
     Parameters
@@ -360,11 +362,19 @@ def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
         version-1 ID.
     version_1 : bool
         Whether the 16 bytes are the body of a version-1 ID. The bytes do not tell that.
+    uuid : str
+        ``number`` if the producers pass a UUID as a number, as Java, Node.js and HTTP do: the message has its bytes
+        from the last to the first. Default: ``bytes``, from the first to the last.
 
     Returns
     -------
     Column
         A UUID, or a version-1 ID of 34 hex digits; NULL for any other value.
+
+    Raises
+    ------
+    ValueError
+        If ``uuid`` is another text, or ``number`` together with ``version_1``.
 
     Examples
     --------
@@ -376,9 +386,15 @@ def id_from_iggy_id(col: ColumnOrName, version_1: bool = False) -> Column:
     |74b158ca-ddb3-498f-b0a9-9eec1c6197ae|
     +------------------------------------+
     """
-    digits = F.hex(column(col).cast("binary"))
-    starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    uuid = F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))
-    text = F.concat(F.lit(VERSION_1_DIGITS), digits) if version_1 else uuid
+    order, digits = check_order(uuid, version_1), F.hex(column(col).cast("binary"))
+    text = F.concat(F.lit(VERSION_1_DIGITS), digits) if version_1 else uuid_of_digits(digits, order)
     of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
     return of_16_bytes.when(has_v1_shape(digits), digits).alias("id_from_iggy_id")
+
+
+def uuid_of_digits(digits: Column, order: UuidOrder) -> Column:
+    """Return the text of a UUID of 32 hex digits, whose bytes are in an order."""
+    if order == "number":
+        digits = F.concat(*(F.substring(digits, start, 2) for start in range(31, 0, -2)))
+    starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    return F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))

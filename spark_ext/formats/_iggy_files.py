@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 ENDING: Final = ".log"
 _IN_PATH: Final = re.compile(r"streams/([^/]+)/topics/([^/]+)/partitions/([0-9]{1,9})/[^/]*\Z")
 _SEGMENT: Final = re.compile(r"(?:\A|/)0*([0-9]{1,18})\.log\Z")
+_MARKED_BYTES: Final = 256
+"""The longest head of a record and its first message: less than this holds a time or a checksum in each layout."""
+_MARK_DIGITS: Final = 16
 _SERVER_NAME: Final = re.compile(r"(?:\A|/)([0-9]{20})\.log\Z")
 
 
@@ -99,12 +103,31 @@ def _segment(root: str, inside: str, size: int) -> Segment:
     return Segment(inside.rpartition("/")[0].lstrip("/"), first_offset(inside) or 0, root + inside, size)
 
 
-def closed_segments(path: str, read: Mapping[str, int]) -> list[Segment]:
+class LastRead(NamedTuple):
+    """The last segment of a folder that a stream has read."""
+
+    first: int
+    """Its first offset."""
+    mark: str
+    """A hash of its first bytes, which hold the time or the checksum of a message: a topic made anew has others."""
+
+
+def mark_of(segment: Segment) -> str:
+    """Return the hash of the first bytes of a closed segment.
+
+    Raises:
+        FileNotFoundError: if it was deleted.
+    """
+    with _opened(segment.path) as file:
+        return hashlib.sha256(bytes(file.read_at(_MARKED_BYTES, 0))).hexdigest()[:_MARK_DIGITS]
+
+
+def closed_segments(path: str, read: Mapping[str, LastRead]) -> list[Segment]:
     """Return the segments that a later one of their folder follows: a server writes to the last one alone.
 
     Args:
         path: The path or URL of a folder.
-        read: The first offset of the last closed segment that was read, by folder.
+        read: The last closed segment that was read, by folder.
 
     Raises:
         FileNotFoundError: if nothing is at the path.
@@ -113,14 +136,29 @@ def closed_segments(path: str, read: Mapping[str, int]) -> list[Segment]:
     found = segments(path)
     if [(segment.folder, segment.path) for segment in found] == [("", resolve(path))]:
         raise ValueError(f"path of a stream must be a folder, got {path}")
-    last = {segment.folder: segment.first for segment in found}
-    for folder, number in last.items():
-        if number <= read.get(folder, -1):  # a later one was there
+    by_folder: dict[str, list[Segment]] = {}
+    for segment in found:
+        by_folder.setdefault(segment.folder, []).append(segment)
+    for folder, last in read.items():
+        if folder in by_folder and not _goes_on(by_folder[folder], last):
             raise ValueError(
-                f"the segments of {path}/{folder} begin anew at {number}, and those up to {read[folder]} have been "
-                "read: the topic was purged or made anew; use a new checkpoint"
+                f"the segments of {path}/{folder} begin anew at {by_folder[folder][0].first}, and those up to "
+                f"{last.first} have been read: the topic was purged or made anew; use a new checkpoint"
             )
-    return [segment for segment in found if segment.first < last[segment.folder]]
+    return [segment for segment in found if segment.first < by_folder[segment.folder][-1].first]
+
+
+def _goes_on(present: list[Segment], last: LastRead) -> bool:
+    """Return whether the segments of a folder, in their order, go on where a stream has read the last one."""
+    if present[-1].first <= last.first:
+        return False  # a later one was there
+    same = next((segment for segment in present if segment.first == last.first), None)
+    if same is None:
+        return present[0].first > last.first  # retention deletes the earliest segments first
+    try:
+        return mark_of(same) == last.mark
+    except FileNotFoundError:  # retention has deleted it since it was listed
+        return True
 
 
 def points_of(segment: Segment, layout: Layout, part_bytes: int) -> list[Point]:

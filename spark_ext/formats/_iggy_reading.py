@@ -42,6 +42,9 @@ COLUMNS: Final = {
 }
 """The columns and their types in Spark."""
 
+_OPTIONS: Final = ("path", "layout", "splitBytes", "columns", "maxFilesPerTrigger")
+_NAMES: Final = {name.lower() for name in _OPTIONS}
+"""Spark compares the names of options without regard to case, and passes unknown ones on."""
 _POISONED: Final = str(MessageState.POISONED)
 _SPLIT: Final = 128 << 20
 
@@ -68,8 +71,11 @@ class Options(NamedTuple):
         """Return the options of a query.
 
         Raises:
-            ValueError: if an option is missing or has a wrong value.
+            ValueError: if an option is missing, unknown or has a wrong value.
         """
+        unknown = next((name for name in options if name.lower() not in _NAMES), None)
+        if unknown is not None:
+            raise ValueError(f"an option of format iggy must be one of {', '.join(_OPTIONS)}, got {unknown!r}")
         path = options.get("path")
         if not path:
             raise ValueError("format iggy needs a path: load(path), or the option 'path'")

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from spark_ext.formats._iggy_files import closed_segments
+from spark_ext.formats._iggy_files import LastRead, closed_segments, mark_of
 from spark_ext.formats._iggy_reading import Options, read_part
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from spark_ext.formats._iggy_files import Segment
 
 
-_VERSION: Final = 5
-"""The version of an offset; those of earlier versions held the position in each file."""
+_VERSION: Final = 6
+"""The version of an offset; those of earlier versions did not tell a topic that was made anew."""
 
 
-def _offset(last: Mapping[str, int]) -> dict[str, Any]:
-    """Return the offset of a query: the first offset of the last segment that was read, by folder."""
-    return {"version": _VERSION, "segments": dict(last)}
+def _offset(last: Mapping[str, LastRead]) -> dict[str, Any]:
+    """Return the offset of a query: the first offset and the mark of the last segment that was read, by folder."""
+    return {"version": _VERSION, "segments": {folder: list(one) for folder, one in last.items()}}
 
 
-def _last_read(offset: Mapping[str, Any]) -> dict[str, int]:
+def _last_read(offset: Mapping[str, Any]) -> dict[str, LastRead]:
     """Return the last segments of an offset; ValueError if another version wrote it."""
     if offset.get("version") != _VERSION:
         raise ValueError(
             'cannot continue a stream of format("iggy"): another version wrote its checkpoint. '
             "Start with a new checkpoint"
         )
-    return dict(offset["segments"])
+    return {folder: LastRead(*one) for folder, one in offset["segments"].items()}
 
 
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -65,19 +65,22 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last, turns = _last_read(start), Counter[str]()
         new: list[tuple[int, Segment]] = []
         for segment in closed_segments(self.options.path, last):
-            if segment.first > last.get(segment.folder, -1) and (self.bound is None or segment.path in self.bound):
+            is_new = segment.folder not in last or segment.first > last[segment.folder].first
+            if is_new and (self.bound is None or segment.path in self.bound):
                 turns[segment.folder] += 1
                 new.append((turns[segment.folder], segment))
         most = None if isinstance(limit, ReadAllAvailable) else self.options.max_files
-        return _offset(last | {segment.folder: segment.first for _, segment in sorted(new)[:most]})
+        chosen = {segment.folder: segment for _, segment in sorted(new)[:most]}
+        return _offset(last | {folder: LastRead(one.first, mark_of(one)) for folder, one in chosen.items()})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the parts of the segments between two offsets."""
         before, last = _last_read(start), _last_read(end)
+        none = LastRead(-1, "")
         return [
             part
-            for segment in closed_segments(self.options.path, {})
-            if before.get(segment.folder, -1) < segment.first <= last.get(segment.folder, -1)
+            for segment in closed_segments(self.options.path, last)
+            if before.get(segment.folder, none).first < segment.first <= last.get(segment.folder, none).first
             for part in self.options.parts(segment)
         ]
 

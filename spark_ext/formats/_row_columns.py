@@ -6,14 +6,16 @@ different expressions. A value that cannot be read becomes NULL here, and a reas
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
-from spark_ext.columns._expressions import is_id, is_uuid, null_text, quoted_name, type_of
+from spark_ext.columns._expressions import integer_column, is_id, is_uuid, null_text, quoted_name, type_of
 from spark_ext.columns._identity import identity
+from spark_ext.columns._moments import moment_column
+from spark_ext.columns.making import position_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,3 +82,27 @@ def own_id(value: Column) -> Column:
     text, digits = value.cast("string"), F.hex(value)
     is_version_1 = (F.octet_length(value) == layout.ID_LENGTH) & digits.startswith(f"{layout.VERSION_1:02X}")
     return F.when(is_version_1, digits).when(is_id(text) | is_uuid(text), identity(text))
+
+
+_POSITION: Final = "_msgid_position"
+
+
+def with_position(df: DataFrame, source: Column, offset: str, time: str) -> DataFrame:
+    """Add the ID of each row's place, for `position_of`; NULL where the place is malformed."""
+    number = integer_column(df, offset)
+    fitting = F.when(number.between(0, layout.OFFSET_MAX), number)
+    return with_column_below(df, position_id(source, fitting, moment_column(df, time)))
+
+
+def with_column_below(df: DataFrame, id: Column) -> DataFrame:
+    """Add the ID of each row's place, for `position_of`."""
+    return df.withColumn(_POSITION, id)
+
+
+def position_of() -> Column:
+    """Return the ID of each row's place.
+
+    In a branch of a `CASE`, Spark computes each part of such an ID again at each use. It leaves a column of a query
+    below there if the query above uses it twice.
+    """
+    return F.when(F.col(_POSITION).isNotNull(), F.col(_POSITION))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pyspark.sql import functions as F
 
 from msgid.errors import InvalidMessage
 from msgid.iggy._wire import AUTO, LAYOUTS, Layout
-from msgid.iggy.json_form import messages_from_json
+from msgid.iggy.json_form import partition_and_messages
 from msgid.iggy.log import encode
+from msgid.iggy.message import UuidOrder, check_order
 from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
 from spark_ext.columns._expressions import VERSION_1_DIGITS, quoted_name
 from spark_ext.columns._udfs import arrow_column, outcomes
-from spark_ext.columns.reading import id_from_iggy_id
+from spark_ext.columns.reading import id_from_iggy_id, uuid_of_digits
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 
@@ -30,13 +31,15 @@ if TYPE_CHECKING:
 
 
 def message_type(*, many: bool = False) -> pyarrow.DataType:
-    """Return the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them."""
+    """Return the type of a message, a row of `msgid.iggy.table.schema`, or of an array of them with their partition."""
     import pyarrow
 
     from msgid.iggy.table import schema
 
-    message = pyarrow.struct(list(schema()))
-    return pyarrow.list_(message) if many else message
+    fields = list(schema())
+    if many:
+        return pyarrow.list_(pyarrow.struct([*fields, pyarrow.field("partition_id", pyarrow.int64())]))
+    return pyarrow.struct(fields)
 
 
 def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage | None]]:
@@ -101,17 +104,19 @@ def of_poll(layout: Layout) -> Callable[[bytes], list[dict[str, Any]]]:
     def read(raw: bytes) -> list[dict[str, Any]]:
         response = decode_poll(raw, layout)
         read_as: Any = response.layout
-        return [] if read_as is None else _rows(raw[response.head :], read_as)
+        rows = [] if read_as is None else _rows(raw[response.head :], read_as)
+        return [{**row, "partition_id": response.partition} for row in rows]
 
     return read
 
 
 def of_json(text: bytes) -> list[dict[str, Any]]:
-    """Decode JSON to rows: a message, an array of messages, or an object with an array ``messages``."""
+    """Decode JSON to rows: a message, an array of messages, or a response to a poll with an array ``messages``."""
     rows = []
-    for message in messages_from_json(text):
+    partition, messages = partition_and_messages(text)
+    for message in messages:
         layout: Any = message.layout
-        rows += _rows(encode(message, layout), layout)
+        rows += [{**row, "partition_id": partition} for row in _rows(encode(message, layout), layout)]
     return rows
 
 
@@ -129,6 +134,7 @@ _OPTIONS: Final = (
     FormatOption("topic", None, "Iggy: the topic, if the path does not contain it."),
     FormatOption("partition", None, "Iggy: the partition, if the path does not contain it.", type=int),
     FormatOption("version_1", False, "Iggy: the IDs of the messages are version-1 IDs, not UUIDs.", type=bool),
+    FormatOption("uuid", "bytes", "Iggy: how producers write a UUID, as bytes or a number.", get_args(UuidOrder)),
 )
 
 
@@ -171,8 +177,10 @@ class _Message(EncodedFormat):
 
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
         failed, none = F.col("reason").isNotNull(), F.lit(None)
+        number = F.coalesce(F.lit(options.partition), F.when(~failed, F.col("partition"))).cast("string")
+        source = F.coalesce(F.concat(F.lit("iggy#"), number), F.lit("iggy"))
         return self.opened(df, options.column or "value", options.layout).select(
-            F.lit("iggy").alias("source"),
+            source.alias("source"),
             none.cast("string").alias("stream"),
             none.cast("string").alias("topic"),
             F.when(~failed, F.col("partition")).alias("partition"),
@@ -195,7 +203,7 @@ class _Json(_Message):
     name, is_text = "iggy-json", True
 
     def opened(self, df: DataFrame, column: str, layout: Layout) -> DataFrame:
-        return _exploded(df, column, of_json).withColumn("partition", F.lit(None).cast("int"))
+        return _exploded(df, column, of_json)
 
 
 class _Poll(_Message):
@@ -204,9 +212,7 @@ class _Poll(_Message):
     name = "iggy-poll"
 
     def opened(self, df: DataFrame, column: str, layout: Layout) -> DataFrame:
-        # A response starts with its partition: four bytes in little-endian order.
-        digits = F.concat(*(F.hex(F.substring(F.col("raw").cast("binary"), place, 1)) for place in (4, 3, 2, 1)))
-        return _exploded(df, column, of_poll(layout)).withColumn("partition", F.conv(digits, 16, 10).try_cast("int"))
+        return _exploded(df, column, of_poll(layout))
 
 
 def _exploded(df: DataFrame, column: str, function: Callable[[Any], Any]) -> DataFrame:
@@ -214,7 +220,8 @@ def _exploded(df: DataFrame, column: str, function: Callable[[Any], Any]) -> Dat
     values = F.col(quoted_name(column)).cast("binary")
     rows = opened(df, column, outcomes(function, message_type(many=True), values))
     several = F.when(F.col("reason").isNotNull(), F.array(F.lit(None))).otherwise(F.col("message"))
-    return rows.select("raw", "reason", F.explode(several).alias("message"))
+    exploded = rows.select("raw", "reason", F.explode(several).alias("message"))
+    return exploded.withColumn("partition", F.col("message.partition_id").try_cast("int"))
 
 
 def _outcome_of_each(column: str, layout: Layout) -> Column:
@@ -249,7 +256,9 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
     # Layouts without states have only messages that can be consumed.
     state = F.coalesce("state", F.lit(_AVAILABLE))
     id = F.col("id_text")
-    if options.version_1:
+    if check_order(options.uuid, options.version_1) == "number":
+        id = uuid_of_digits(F.regexp_replace(id, "-", ""), "number")
+    elif options.version_1:
         id = F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.regexp_replace(id, "-", "")))
     return {
         "id": id,

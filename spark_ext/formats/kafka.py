@@ -8,11 +8,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from msgid import layout
-from msgid.kafka import CLUSTER, ID_HEADER, NO_ID, UUID_LENGTH, HeaderType
+from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._moments import moment_column
-from spark_ext.columns.making import position_id
-from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
+from spark_ext.formats._row_columns import (
+    bound,
+    bytes_column,
+    own_id,
+    position_of,
+    require,
+    text_of,
+    with_position,
+)
 from spark_ext.formats.message_formats import ENCODING, FormatOption, MessageFormat
 
 if TYPE_CHECKING:
@@ -37,12 +44,29 @@ class _Kafka(MessageFormat):
         ENCODING,
     )
 
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        """Return the rows with their headers as bytes and with the header of the ID, each computed once per row."""
+        df = super().decode(df, options)
+        headers, broken = _headers(df, options.encoding)
+        df = df.withColumns({_HEADERS: headers, _BROKEN: broken})
+        headers = F.col(_HEADERS)
+        # No header has the name NULL. A header without a value is empty, and so is not an ID.
+        last = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(options.id_header)), F.lit(-1))
+        own = F.when(last.isNotNull(), F.coalesce(last["value"], F.lit(b"")))
+        df = df.withColumns({_OWN: own, _DEAD: _no_first_id(headers)})
+        if not set(_NEEDED) <= set(df.columns):
+            return df  # `rows` names the missing column
+        return with_position(df, _source(df, options.cluster), "offset", "timestamp")
+
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
-        require(df, self.name, "topic", "partition", "offset", "timestamp", "value")
+        require(df, self.name, *_NEEDED)
         return _rows(df, options.cluster, options.id_header, options.id_header_type, options.encoding)
 
 
 FORMATS: Final = (_Kafka(),)
+_NEEDED: Final = ("topic", "partition", "offset", "timestamp", "value")
+_HEADERS, _BROKEN, _OWN, _DEAD = "_msgid_headers", "_msgid_broken", "_msgid_own", "_msgid_dead"
+"""Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 _UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 """Where the groups of a UUID are in its digits, and how many each has."""
 
@@ -55,14 +79,11 @@ def _rows(
     key_type, value_type = type_of(df, "key"), type_of(df, "value")
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
-    headers, broken = _headers(df, encoding)
-    # No header has the name NULL. A header without a value is empty, and so is not an ID.
-    last = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(header)), F.lit(-1))
-    own_header = F.when(last.isNotNull(), F.coalesce(last["value"], F.lit(b"")))
+    headers, broken, own_header = F.col(_HEADERS), F.col(_BROKEN), F.col(_OWN)
     own = own_id(own_header)
     if header_type == "uuid":
         own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)
-    source = F.concat(F.lit(f"kafka:{cluster}/"), topic, F.lit("/"), partition.cast("string"))
+    source = _source(df, cluster)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
         F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
@@ -72,11 +93,12 @@ def _rows(
         F.when(value.isNull() & F.col("`value`").isNotNull(), F.lit("value: invalid base64")),
         F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
         F.when(broken, F.lit("headers: invalid base64")),
+        F.when(own.isNull(), F.col(_DEAD)),
     )
     unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(NO_ID.format(header=header)))
     good = malformed.isNull()
     return {
-        "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), time))),
+        "id": F.when(good, F.coalesce(own, position_of())),
         "source": F.coalesce(source, F.lit(f"kafka:{cluster}")),
         "topic": topic,
         "partition": partition,
@@ -89,6 +111,24 @@ def _rows(
         "note": unknown,
         "original": F.coalesce(value, text_of(df, "value").cast("binary")),
     }
+
+
+def _no_first_id(headers: Column) -> Column:
+    """Return why a dead letter is refused, as `msgid.kafka.Record.message_id` does; NULL for any other record."""
+
+    def last(name: str) -> Column:
+        named = F.filter(headers, lambda header: header["key"] == F.lit(f"{DEAD}{name}"))
+        value = F.try_element_at(named, F.lit(-1))
+        return F.when(value.isNull(), F.lit("?")).otherwise(F.coalesce(value["value"].cast("string"), F.lit("")))
+
+    place = F.concat_ws("/", *map(last, FIRST_PLACE))
+    words = F.concat(F.lit(f"{NO_FIRST_ID}. Its first place is '"), place, F.lit("'"))
+    return F.when(F.exists(headers, lambda header: header["key"].startswith(DEAD)), words)
+
+
+def _source(df: DataFrame, cluster: str) -> Column:
+    partition = integer_column(df, "partition").try_cast("int").cast("string")
+    return F.concat(F.lit(f"kafka:{cluster}/"), text_of(df, "topic"), F.lit("/"), partition)
 
 
 def _uuid_text(raw: Column) -> Column:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from spark_ext.columns._expressions import ColumnOrName
 
+_MALFORMED: Final = "_msgid_malformed"
 _POISONED: Final = str(MessageState.POISONED)
 
 
@@ -68,8 +69,10 @@ def messages(
           response.
         - ``version_1``: whether the IDs in Iggy's messages are version-1 IDs, whose bytes do not tell it. Default: they
           are UUIDs.
+        - ``uuid``: ``number`` if Iggy's producers pass a UUID as a number, as those in Java, Node.js and over HTTP do.
+          Default: ``bytes``.
         - ``logged``: whether Danube's topics have a log. Without a log all messages have offset 0, and their ``id`` is
-          NULL. Default: a producer has a log if one of its offsets is above 0. Required for a stream.
+          NULL. Default: a topic has a log if one of its offsets is above 0. Required for a stream.
         - ``cluster``: Kafka: name of the cluster, which is part of each source name. Default: ``kafka``.
         - ``id_header``: Kafka: name of the header that may hold a message's own ID or UUID. Without it, the ID is
           `position_id` of source, offset and timestamp. Default: ``message_id``. None ignores the headers. RocketMQ:
@@ -115,7 +118,9 @@ def messages(
     df = known.decode(df, chosen)
     columns = known.rows(df, chosen)
     if "malformed" in columns:
-        columns = _judged(df, columns)
+        # Spark computes a column of a query below once, and an expression at each of its uses.
+        df = df.withColumn(_MALFORMED, columns["malformed"])
+        columns = _judged(df, {**columns, "malformed": F.col(_MALFORMED)})
     types = known_tables.MESSAGES.types
     table = df.select(*(columns.get(name, F.lit(None).cast(type)).alias(name) for name, type in types.items()))
     if framing == "confluent":

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import MapType
 
 from msgid import layout
-from msgid.rocketmq import KEYS, OFFSET_ID, REAL_QUEUE, REAL_TOPIC, RETRY, RETRY_TOPIC, UNIQUE_KEY
+from msgid.rocketmq import (
+    DEAD,
+    KEYS,
+    NO_FIRST_PLACE,
+    NO_PLACE,
+    OFFSET_ID,
+    ORIGIN,
+    POP_CHECKPOINT,
+    POP_GROUP,
+    POP_KIND,
+    POP_RETRIES,
+    REAL_QUEUE,
+    REAL_TOPIC,
+    RETRY,
+    RETRY_TOPIC,
+    UNIQUE_KEY,
+)
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
-from spark_ext.formats._row_columns import bound, bytes_column, own_id, require, text_of
+from spark_ext.formats._row_columns import (
+    bound,
+    bytes_column,
+    own_id,
+    position_of,
+    require,
+    text_of,
+    with_position,
+)
 from spark_ext.formats.message_formats import ENCODING, MessageFormat
 
 if TYPE_CHECKING:
@@ -25,6 +50,9 @@ if TYPE_CHECKING:
 
 
 _MAP = "map<string, string>"
+_NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+_PROPERTIES, _BROKEN, _PLACE = "_msgid_properties", "_msgid_broken", "_msgid_place"
+"""Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 
 
 class _RocketMQ(MessageFormat):
@@ -36,16 +64,28 @@ class _RocketMQ(MessageFormat):
     def audited_rows(self, df: DataFrame) -> DataFrame:
         """Complete rows as `msgid.rocketmq.audited_rows` does."""
         properties, _ = _properties(df)
-        topic, queue = _log(properties, F.col("`topic`"), F.col("`queueId`"))
+        log = place(properties, F.col("`topic`"), F.col("`queueId`"))
         id = properties[UNIQUE_KEY]
         if self.time in df.columns:
             id = F.coalesce(
                 F.nullif(id, F.lit("")), _rows(df.withColumn("body", F.lit(None).cast("binary")), "utf-8")["id"]
             )
-        return df.withColumns({"id": id, "topic": topic, "queueId": queue})
+        offset = F.when(log.topic.isNotNull(), F.col("`queueOffset`"))
+        return df.withColumns({"id": id, "topic": log.topic, "queueId": log.queue, "queueOffset": offset})
+
+    def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
+        """Return the rows with the properties as a map, and with the place, each computed once per row."""
+        df = super().decode(df, options)
+        properties, broken = _properties(df)
+        df = df.withColumns({_PROPERTIES: properties, _BROKEN: broken})
+        if not set(_NEEDED) <= set(df.columns):
+            return df  # `rows` names the missing column
+        queue = integer_column(df, "queueId").try_cast("int")
+        df = df.withColumn(_PLACE, F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
+        return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp")
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
-        require(df, self.name, "topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
+        require(df, self.name, *_NEEDED)
         return _rows(df, options.encoding)
 
 
@@ -60,11 +100,12 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     )
     stored = moment_column(df, "storeTimestamp")
     body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
-    properties, broken = _properties(df)
+    is_decoded = _PLACE in df.columns
+    properties, broken = (F.col(_PROPERTIES), F.col(_BROKEN)) if is_decoded else _properties(df)
+    log = _placed() if is_decoded else place(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
     own = own_id(own_text.cast("binary"))
-    log_topic, log_queue = _log(properties, topic, queue)
-    source = F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log_topic, F.lit("/"), log_queue.cast("string"))
+    source = _source(df, log)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
         F.when(topic.isNull() | (topic == ""), F.lit("no topic")),
@@ -74,17 +115,22 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         F.when(stored.isNull(), F.lit("no valid storeTimestamp")),
         F.when(broken, F.lit("properties: not a JSON object")),
         F.when(body.isNull() & F.col("`body`").isNotNull(), F.lit("body: invalid base64")),
+        F.when(log.is_redelivered & own.isNull(), F.concat(F.lit(f"{NO_FIRST_PLACE}, got "), _shown(own_text))),
     )
-    unknown = F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID"))
+    unknown = F.coalesce(
+        F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID")),
+        F.when(log.topic.isNull() & topic.isNotNull(), F.lit(NO_PLACE)),
+    )
     good = malformed.isNull()
+    position = position_of() if is_decoded else position_id(source, F.when(good, offset), stored)
     extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
     held = F.map_filter(F.coalesce(properties, F.create_map().cast(_MAP)), lambda name, _: name != OFFSET_ID)
     return {
-        "id": F.when(good, F.coalesce(own, position_id(source, F.when(good, offset), stored))),
+        "id": F.when(good, F.coalesce(own, position)),
         "source": F.coalesce(source, F.lit("rocketmq")),
         "topic": topic,
         "partition": queue,
-        "offset": offset,
+        "offset": F.when(log.topic.isNotNull(), offset),
         "timestamp": stored,
         "attributes": F.when(text_of(df, OFFSET_ID).isNotNull(), F.map_concat(held, extra)).otherwise(properties),
         "key": properties[KEYS].cast("binary"),
@@ -95,12 +141,53 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     }
 
 
-def _log(properties: Column, topic: Column, queue: Column) -> tuple[Column, Column]:
-    """Return the topic and queue in which the row's offset counts, as `msgid.rocketmq.log_of` does."""
-    retry, number = properties[REAL_TOPIC], properties[REAL_QUEUE]
-    is_retry = retry.startswith(RETRY) & properties[RETRY_TOPIC].isNotNull()
-    is_known = F.coalesce(is_retry & number.rlike(r"\A[0-9]{1,9}\z"), F.lit(False))
-    return F.when(is_known, retry).otherwise(topic), F.when(is_known, number.try_cast("int")).otherwise(queue)
+def _placed() -> Place:
+    """Return the place that `decode` has computed."""
+    return Place(*(F.col(f"{_PLACE}.{name}") for name in Place._fields))
+
+
+def _source(df: DataFrame, log: Place) -> Column:
+    broker = text_of(df, "brokerName")
+    return F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log.topic, F.lit("/"), log.queue.cast("string"))
+
+
+class Place(NamedTuple):
+    """The columns of `msgid.rocketmq.Place`."""
+
+    topic: Column
+    queue: Column
+    is_redelivered: Column
+
+
+def place(properties: Column, topic: Column, queue: Column) -> Place:
+    """Return where the offset of a row counts, and whether it is redelivered, as `msgid.rocketmq.place_of` does."""
+    retry, number, group = properties[REAL_TOPIC], properties[REAL_QUEUE], properties[POP_GROUP]
+    kind = F.try_element_at(F.split(properties[POP_CHECKPOINT], " "), F.lit(POP_KIND + 1))
+    is_popped = properties[POP_CHECKPOINT].isNotNull() & ~kind.eqNullSafe(F.lit("0"))
+    mark = F.when(group != "", F.try_element_at(F.create_map(*map(F.lit, chain(*POP_RETRIES.items()))), kind))
+    is_named = retry.startswith(RETRY) & number.rlike(r"\A[0-9]{1,9}\z")
+
+    def first_that_holds(of_name: Column, of_pull: Column, of_pop: Column, of_origin: Column, else_: Column) -> Column:
+        return (
+            F.when(topic.startswith(RETRY) | topic.startswith(DEAD), of_name)
+            .when(properties[RETRY_TOPIC].isNotNull(), of_pull)
+            .when(is_popped, of_pop)
+            .when(properties[ORIGIN].isNotNull(), of_origin)
+            .otherwise(else_)
+        )
+
+    no, yes = F.lit(None), F.lit(True)
+    log = first_that_holds(topic, F.when(is_named, retry), F.concat(F.lit(RETRY), group, mark, topic), no, topic)
+    number_of = F.when(is_named, number.try_cast("int"))
+    return Place(
+        log.alias("topic"),
+        first_that_holds(queue, number_of, F.when(mark.isNotNull(), queue), no, queue).alias("queue"),
+        first_that_holds(yes, yes, yes, yes, F.lit(False)).alias("is_redelivered"),
+    )
+
+
+def _shown(text: Column) -> Column:
+    return F.when(text.isNull(), F.lit("none")).otherwise(F.concat(F.lit("'"), text, F.lit("'")))
 
 
 def _properties(df: DataFrame) -> tuple[Column, Column]:

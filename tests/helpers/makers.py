@@ -59,7 +59,25 @@ def old_python(chance, count):
 def csharp(chance, count):
     """Its node is random at times, and its numbers begin at 1."""
     node = chance.choice((None, 0x03_00_00_00_00_00 | chance.getrandbits(40)))
-    return _v1(chance, count, range(1, count + 1) if node is None else _from(chance, count, 1), node=node)
+    return _v1(chance, count, range(1, count + 1), node=node)
+
+
+def random_node(chance, count):
+    """Java and Python without a network card, from the start of a process."""
+    node = chance.choice((0x03_00_00_00_00_00, 0x01_00_00_00_00_00)) | chance.getrandbits(40)
+    return _v1(chance, count, range(count), node=node)
+
+
+def random_node_later(chance, count):
+    """The same clients, or C#, from later: no number speaks against one of them."""
+    return _v1(chance, count, range(90, 90 + count), node=0x03_00_00_00_00_00 | chance.getrandbits(40))
+
+
+def rocketmq_rust(chance, count):
+    """The hash of another project in Rust has its top bit set."""
+    at, hash = _month(chance), 1 << 31 | chance.getrandbits(31)
+    times = [at + place * chance.choice((1, 7)) + 1 for place in range(count)]
+    return [msgid.ClientUniqueId("10.0.0.7", 7, hash, time, place).hex for place, time in enumerate(times)]
 
 
 def rust(chance, count):
@@ -92,6 +110,9 @@ CLIENTS = {
     "Node.js gRPC, at its start": (node_at_once, ("RocketMQ Node.js gRPC",)),
     "Python gRPC before 5.0.2": (old_python, ("RocketMQ Python gRPC before 5.0.2",)),
     "C#": (csharp, ("RocketMQ C#",)),
+    "random node": (random_node, ("RocketMQ Java gRPC", "RocketMQ Python gRPC")),
+    "random node, later": (random_node_later, ("RocketMQ Java gRPC", "RocketMQ Python gRPC", "RocketMQ C#")),
+    "rocketmq-rust": (rocketmq_rust, ("rocketmq-rust",)),
     "Rust": (rust, ("RocketMQ Rust",)),
     "C++": (old_cpp, ("RocketMQ C++ before 2026",)),
     "msgid": (made_by_msgid, ("msgid",)),

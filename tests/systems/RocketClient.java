@@ -29,9 +29,11 @@ import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.attribute.TopicMessageType;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageClientIDSetter;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.common.message.MessageRequestMode;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** Java clients of RocketMQ: each line of the input is a request in JSON, each line of the output its answer. */
@@ -70,7 +72,8 @@ public class RocketClient {
             case "grpc": return grpc(topic, bodies, request.getString("kind"));
             case "by_offset_id": return row(admin().viewMessage(topic, request.getString("id")));
             case "by_unique_key": return byUniqueKey(topic, request.getString("id"));
-            case "push": return push(topic, request.getString("group"), request.getIntValue("count"), request.getIntValue("again"));
+            case "push": return push(topic, request.getString("group"), request.getIntValue("count"), request.getIntValue("again"), request.getBooleanValue("pop"), request.getIntValue("most"));
+            case "again": return again(topic, request.getString("from"));
             case "pull": return pull(topic);
             default: throw new IllegalArgumentException(request.toString());
         }
@@ -227,12 +230,32 @@ public class RocketClient {
         return found;
     }
 
-    static Object push(String topic, String group, int count, int again) throws Exception {
+    /** Send the messages of a dead-letter topic again, with the properties that a program copies. */
+    static Object again(String topic, String from) throws Exception {
+        List<Object> receipts = new ArrayList<>();
+        for (Map<String, Object> row : pull(from)) {
+            Message message = new Message(topic, Base64.getDecoder().decode((String) row.get("body")));
+            Map<?, ?> held = (Map<?, ?>) row.get("properties");
+            message.setKeys((String) held.get("KEYS"));
+            MessageAccessor.putProperty(message, "UNIQ_KEY", (String) held.get("UNIQ_KEY"));
+            receipts.add(receipt(producer().send(message), System.currentTimeMillis()));
+        }
+        return receipts;
+    }
+
+    static Object push(String topic, String group, int count, int again, boolean pop, int most) throws Exception {
         LinkedBlockingQueue<Map<String, Object>> rows = new LinkedBlockingQueue<>();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(names);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeMessageBatchMaxSize(1);
+        if (most > 0) {
+            consumer.setMaxReconsumeTimes(most);
+        }
+        if (pop) {
+            admin().setMessageRequestMode(broker, topic, group, MessageRequestMode.POP, 0, WAIT_MS);
+            consumer.setClientRebalance(false);
+        }
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             context.setDelayLevelWhenNextConsume(1);
@@ -266,12 +289,12 @@ public class RocketClient {
         }
     }
 
-    static Object pull(String topic) throws Exception {
+    static List<Map<String, Object>> pull(String topic) throws Exception {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("pull");
         consumer.setNamesrvAddr(names);
         consumer.setAutoCommit(false);
         consumer.start();
-        List<Object> found = new ArrayList<>();
+        List<Map<String, Object>> found = new ArrayList<>();
         try {
             List<MessageQueue> queues = queues(consumer, topic);
             consumer.assign(queues);

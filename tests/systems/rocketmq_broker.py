@@ -18,7 +18,7 @@ from systems.namespace import Namespace, answers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROCKETMQ = [f"org.apache.rocketmq:rocketmq-{part}:5.4.0" for part in ("namesrv", "broker", "proxy", "tools")]
+ROCKETMQ = [f"org.apache.rocketmq:rocketmq-{part}:5.5.0" for part in ("namesrv", "broker", "proxy", "tools")]
 ROCKETMQ_CLIENT = ["org.apache.rocketmq:rocketmq-client-java:5.2.0"]
 """The client of gRPC has other classes under the names of the servers', so it must not be on their class path."""
 NAMES = """

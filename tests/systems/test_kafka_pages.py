@@ -53,6 +53,11 @@ def test_guide_to_consumers(broker):
     assert pages.run("consume.md", broker.address, {}) == 2
 
 
+def test_guide_to_share_groups(broker):
+    """Deliveries, a refused handler, a dead letter that goes back to its first place, and the audit."""
+    assert pages.run("consume-share-group.md", broker.address, {}) == 1
+
+
 def test_guide_to_workers(kafka_of_its_own, monkeypatch, tmp_path):
     """Batches, transactions and workers, whose groups no other consumer has joined."""
     pytest.importorskip("aiokafka")

@@ -189,6 +189,41 @@ def test_redelivered_rows_are_duplicates_and_never_conflicts(rocketmq):
     assert checks(audited([row for row in rows if not row["reconsumeTimes"]])) == {}
 
 
+def test_dead_letters_have_their_own_log_and_keep_the_id_when_a_program_sends_them_again(rocketmq):
+    """They keep the properties of their last stay in the retry topic; a program copies the ID and the keys alone."""
+    topic = topic_of(rocketmq, queues=1)
+    group = f"group-{topic}"
+    receipts = rocketmq.ask("send", topic, bodies=words("dead", 3))
+    pushed = rocketmq.rows("push", topic, group=group, count=6, again=9, most=1)
+    dead = landed(rocketmq, f"%DLQ%{group}", 3)
+    assert {Record.of(row).source for row in dead} == {f"rocketmq:broker-a/%DLQ%{group}/0"}
+    rocketmq.ask("again", topic, **{"from": f"%DLQ%{group}"})
+    redriven = landed(rocketmq, topic, 6)
+    assert {Record.of(row).source for row in redriven} == {f"rocketmq:broker-a/{topic}/0"}
+    ids = {receipt["msgId"] for receipt in receipts}
+    for rows in (pushed, dead, redriven):
+        assert {Record.of(row).original for row in rows} == ids
+    everything = {(row["commitLogOffset"]): row for row in [*pushed, *dead, *redriven]}.values()
+    assert set(checks(audited(everything, without=["time_backwards"]))) == {"duplicate_ids"}
+
+
+def test_rows_of_pop_mode_have_the_log_of_their_retry_topic(rocketmq):
+    """A broker may switch the mode on for a group; the redelivered rows then have other properties."""
+    topic = topic_of(rocketmq, queues=1)
+    group = f"group-{topic}"
+    rocketmq.ask("send", topic, bodies=words("pop", 3))
+    rows = rocketmq.rows("push", topic, group=group, count=6, again=1, pop=True)
+    assert len(rows) == 6
+    assert {Record.of(row).source for row in rows if row["reconsumeTimes"]} == {
+        f"rocketmq:broker-a/%RETRY%{group}_{topic}/0"
+    }
+    retried = rocketmq.rows("pull", f"%RETRY%{group}_{topic}")
+    assert {row["commitLogOffset"] for row in retried} == {
+        row["commitLogOffset"] for row in rows if row["reconsumeTimes"]
+    }
+    assert checks(audited(rows)) == {"duplicate_ids": 3}
+
+
 def test_injected_faults_are_found(rocketmq):
     """Of 400 rows, 7 in one range are lost, 3 are repeated and 1 is changed."""
     topic = topic_of(rocketmq, queues=1)

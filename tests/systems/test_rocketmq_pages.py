@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.systems, pytest.mark.skipif(not markdown.PAGES.exists(
 
 ADDRESS = '"127.0.0.1:8081"'
 TOPICS = {"orders": "NORMAL", "parcels": "NORMAL", "payments": "TRANSACTION"}
+GROUPS = ("shipping", "counting", "booking")
 
 
 def test_guide_to_the_python_client(rocketmq, monkeypatch, tmp_path):
@@ -19,6 +20,9 @@ def test_guide_to_the_python_client(rocketmq, monkeypatch, tmp_path):
     for topic, kind in TOPICS.items():
         assert f"-t {topic} -a +message.type={kind}" in text
         rocketmq.ask("create", topic, type=kind, queues=2)
+    for group in GROUPS:
+        assert f"updateSubGroup -n NAMESERVER -c CLUSTER -g {group}\n" in text
+        rocketmq.mqadmin("updateSubGroup", "-c", "check", "-g", group)
     assert text.count(ADDRESS) == 1
     copy = tmp_path / page.name
     copy.write_text(text.replace(ADDRESS, repr(rocketmq.address)), encoding="utf-8")

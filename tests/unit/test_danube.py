@@ -94,11 +94,62 @@ def test_invalid_display_form_raises_invalid_message_id(text):
         MessageID.parse(text)
 
 
-def test_producer_that_never_left_0_has_no_identity():
-    """Messages of a topic without a log all have offset 0, so they do not have an identity."""
-    ids = [MessageID(1, "/a", "", 0), MessageID(1, "/a", "", 0), MessageID(2, "/a", "", 0), MessageID(2, "/a", "", 1)]
-    assert unlogged(ids) == {("/a", 1)}
+def test_topic_that_never_left_0_has_no_identity():
+    """Messages of a topic without a log all have offset 0; the first message of a topic with a log has it, too."""
+    ids = [MessageID(1, "/a", "", 0), MessageID(2, "/a", "", 0), MessageID(1, "/b", "", 0), MessageID(2, "/b", "", 1)]
+    assert unlogged(ids) == {"/a"}
     assert unlogged([]) == set()
+
+
+def dead_letter(**changed):
+    """Return a dead letter of the message at offset 5, whose attributes are changed, or None to leave one out."""
+    about = {"x-original-topic": "/default/orders", "x-original-topic-offset": "5", "x-original-producer-id": "7001"}
+    about |= {"x-original-broker-addr": "http://127.0.0.1:6650", "x-original-subscription": "billing"}
+    about |= {"x-delivery-attempt": "4", "x-poison-policy": "dead_letter", "x-failure-reason": "no", "size": "7"}
+    about |= {name.replace("_", "-"): value for name, value in changed.items()}
+    attributes = {name: value for name, value in about.items() if value is not None}
+    place = MessageID(0, "/default/orders-dlq", "http://127.0.0.1:6650", 0)
+    return StreamMessage(0, place, b"hello", 1790000000000, "shop", attributes=attributes)
+
+
+def test_dead_letter_has_the_id_of_its_first_place():
+    """The attributes name topic, producer and offset, and the publishing time is that of the message."""
+    first = MessageID(7001, "/default/orders", "http://127.0.0.1:6650", 5)
+    letter = dead_letter()
+    assert letter.first_place == first
+    assert letter.message_id() == str(first.position_id(letter.time))
+    sent = replace(letter, msg_id=first, attributes={"size": "7"})
+    assert (sent.first_place, sent.message_id()) == (first, letter.message_id())
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"x_original_topic": None}, "a dead letter must have the attribute x-original-topic, got None"),
+        ({"x_original_topic": ""}, "a dead letter must have the attribute x-original-topic, got ''"),
+        ({"x_original_topic_offset": None}, "x-original-topic-offset of a dead letter must be 0 to .*, got ''"),
+        ({"x_original_topic_offset": "-1"}, "x-original-topic-offset of a dead letter must be 0 to .*, got '-1'"),
+        ({"x_original_topic_offset": "٥"}, "x-original-topic-offset of a dead letter must be 0 to .*, got '.u0665'"),
+        ({"x_original_topic_offset": str(1 << 64)}, "x-original-topic-offset of a dead letter must be 0 to"),
+        ({"x_original_topic_offset": str(1 << 48)}, "no ID: offset 281474976710656 has more than 48 bits"),
+        ({"x_original_producer_id": "0"}, "x-original-producer-id of a dead letter must be 1 to .*, got '0'"),
+        ({"x_original_producer_id": " 7"}, "x-original-producer-id of a dead letter must be 1 to .*, got ' 7'"),
+    ],
+)
+def test_dead_letter_without_a_first_place_has_no_id(changed, reason):
+    with pytest.raises(msgid.InvalidMessage, match=reason):
+        dead_letter(**changed).message_id()
+
+
+def test_dead_letter_that_a_program_sent_again_has_no_id():
+    """Its producer is the program, and its time is not that of the first delivery."""
+    letter = dead_letter()
+    with pytest.raises(msgid.InvalidMessage, match="producer 8 has sent it again, so its time is not that"):
+        replace(letter, msg_id=letter.msg_id._replace(producer_id=8)).message_id()
+    own = replace(
+        letter, msg_id=letter.msg_id._replace(producer_id=8), attributes={"x-failure-reason": "of the program"}
+    )
+    assert own.first_place == own.msg_id
 
 
 @needs_protobuf

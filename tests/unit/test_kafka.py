@@ -1,5 +1,6 @@
 """Kafka records in plain Python: the required columns of a row, and the same ID from every reader."""
 
+import re
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
@@ -212,3 +213,36 @@ def test_messages_with_other_keys_have_other_states(keys):
 def test_text_of_a_key(key, text):
     """UTF-8 is text; other bytes, a NUL character, and text that looks like bytes become hex digits."""
     assert key_text(key) == text
+
+
+ABOUT = {
+    "topic": "orders",
+    "partition": "0",
+    "offset": "2",
+    "group": "billing",
+    "delivery.count": "5",
+    "message": "limit",
+}
+DEAD = [(f"__dlq.errors.{name}", value.encode()) for name, value in ABOUT.items()]
+LETTER = {"topic": "orders-dlq", "partition": 0, "offset": 9, "timestamp": 1790000700000, "value": b"5"}
+
+
+@pytest.mark.parametrize("header", ["message_id", None])
+@pytest.mark.parametrize(
+    ("headers", "place"),
+    [(DEAD, "orders/0/2"), (DEAD[3:], "?/?/?"), ([*DEAD, DEAD[0], ("message_id", None)], "orders/0/2")],
+)
+def test_dead_letter_of_a_share_group_without_an_id_is_refused(headers, place, header):
+    """It has neither the headers nor the time of its record, so its own place would be a second ID."""
+    record = Record.of({**LETTER, "headers": headers})
+    for make in (record.message, record.message_id):
+        if make == record.message and header and len(headers) > len(DEAD):
+            continue  # the empty header is named instead
+        with pytest.raises(InvalidMessage, match=re.escape(f"Its first place is '{place}'")):
+            make(header=header)
+
+
+def test_dead_letter_of_a_share_group_with_an_id_keeps_it():
+    """A program that wrote the ID into a header of the dead letter gets it back."""
+    id = "0156F7E71C361B21BC024CCDBE00000000"
+    assert Record.of({**LETTER, "headers": [*DEAD, ("message_id", id.encode())]}).message().id == id

@@ -76,7 +76,61 @@ def test_redelivered_messages_have_the_log_of_their_retry_topic():
     delayed = {"REAL_TOPIC": "orders", "REAL_QID": "3", "DELAY": "1"}
     assert Record.of({**row, "properties": delayed}).source == "rocketmq:broker-a/orders/0"
     for odd in ("", "x", "-1", "1" * 10, "\u0661"):
-        assert Record.of({**row, "properties": {**again, "REAL_QID": odd}}).source == "rocketmq:broker-a/orders/0"
+        with pytest.raises(msgid.InvalidMessage, match="no retry topic, and RETRY_TOPIC is 'orders'"):
+            _ = Record.of({**row, "properties": {**again, "REAL_QID": odd}}).source
+
+
+@pytest.mark.parametrize("topic", ["%DLQ%billing", "%RETRY%billing"])
+def test_row_read_from_a_retry_or_dead_letter_topic_has_that_log(topic):
+    """A dead letter keeps the properties of its last stay in the retry topic."""
+    again = {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "3"}
+    for properties in (again, {}, {"POP_CK": "0 1 2 3 1 broker-a 0 2"}):
+        assert Record.of({**ROW, "topic": topic, "properties": properties}).source == f"rocketmq:broker-a/{topic}/2"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "group", "topic"),
+    [
+        ("0 1795917982147 11000 0 0 broker-a 2 7", None, "orders"),
+        ("0 1795918014305 11000 6 1 broker-a 2 7", "billing", "%RETRY%billing_orders"),
+        ("0 1795918014305 11000 6 2 broker-a 2 7", "billing", "%RETRY%billing+orders"),
+        ("0 1795918014305 11000 6 1 broker-a 2 7", None, None),
+        ("0 1795918014305 11000 6 1 broker-a 2 7", "", None),
+        ("0 1795918014305 11000 6 3 broker-a 2 7", "billing", None),
+        ("0 1795918014305 11000 6", "billing", None),
+        ("", "billing", None),
+    ],
+)
+def test_row_of_pop_mode_has_the_log_that_its_checkpoint_names(checkpoint, group, topic):
+    """The fifth field says whether the message was in its own topic; without the group, the log is not known."""
+    properties = {"POP_CK": checkpoint} | ({} if group is None else {"ORIGIN_GROUP": group})
+    record = Record.of({**ROW, "properties": {**properties, "UNIQ_KEY": V1}})
+    assert record.message_id() == V1
+    if topic is None:
+        with pytest.raises(msgid.InvalidMessage, match="no retry topic, and POP_CK is '"):
+            _ = record.source
+    else:
+        assert record.source == f"rocketmq:broker-a/{topic}/2"
+
+
+@pytest.mark.parametrize("unique", [None, "order 17"])
+@pytest.mark.parametrize(
+    ("topic", "properties"),
+    [
+        ("orders", {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"}),
+        ("orders", {"RETRY_TOPIC": "orders"}),
+        ("orders", {"ORIGIN_MESSAGE_ID": "7F0000010000AE8300000000000FA740"}),
+        ("orders", {"POP_CK": "0 1795918014305 11000 6 1 broker-a 0 3", "ORIGIN_GROUP": "billing"}),
+        ("%RETRY%billing", {}),
+        ("%DLQ%billing", {}),
+    ],
+)
+def test_redelivered_row_without_an_id_is_refused(topic, properties, unique):
+    """The place is not that of the first delivery, so the message would get a second ID."""
+    row = {**ROW, "topic": topic, "properties": properties | ({} if unique is None else {"UNIQ_KEY": unique})}
+    for make in (Record.of(row).message_id, Record.of(row).message):
+        with pytest.raises(msgid.InvalidMessage, match=f"of a redelivered message must hold an ID .*, got {unique!r}"):
+            make()
 
 
 REDELIVERED = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "properties", "body")

@@ -1,4 +1,7 @@
-"""The section of a ``batch256`` header in which an idempotent producer of release 0.10 numbers its messages."""
+"""The section of a ``batch256`` header in which an idempotent producer numbers its messages.
+
+The crate iggy_binary_protocol 0.11.1-edge.8 has it. No release of the server was found that writes it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _NONE: Final = bytes(SECTION.size)
 
 
 class Producer(NamedTuple):
-    """The producer of a ``batch256`` batch; a server of release 0.10 recognises its repetitions by these numbers."""
+    """The producer of a ``batch256`` batch; a server recognises its repetitions by these numbers."""
 
     producer_id: int
     """0 to 2**63 - 1."""

@@ -25,6 +25,10 @@ def test_iggy_id_of_a_column_is_the_one_of_msgid(spark):
     of_version_1 = [iggy.id_text(raw) for raw in whole]
     assert column(spark, whole, "binary", ids.id_from_iggy_id("x")) == of_version_1
     assert column(spark, raws, "binary", ids.id_from_iggy_id("x", version_1=True)) == of_version_1
+    numbers = column(spark, raws, "binary", ids.id_from_iggy_id("x", uuid="number"))
+    assert numbers == [iggy.id_text(raw, uuid="number") for raw in raws]
+    with pytest.raises(ValueError, match="uuid must be 'bytes' with version_1=True, got 'number'"):
+        ids.id_from_iggy_id("x", version_1=True, uuid="number")
 
 
 def test_iggy_id_that_is_invalid_is_null(spark):

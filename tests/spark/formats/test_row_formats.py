@@ -1,9 +1,14 @@
 """Kafka and RocketMQ rows as the message table: the same IDs as in plain Python, and no row is lost."""
 
+import itertools
 import json
+import random
+import re
 from datetime import datetime, timezone
 
+import pyarrow as pa
 import pytest
+from helpers import deliveries
 from helpers.covering import covering
 from helpers.edges import session_zone
 from helpers.rocketmq_log import read_record
@@ -47,6 +52,17 @@ def rocketmq_row(**changed):
     return {**row, "queueOffset": 7, "bornTimestamp": MOMENT, "storeTimestamp": MOMENT, **changed}
 
 
+DEAD = [
+    {"key": f"__dlq.errors.{name}", "value": value and value.encode()}
+    for name, value in (
+        ("topic", "orders"),
+        ("partition", "3"),
+        ("offset", "2"),
+        ("group", "billing"),
+        ("message", None),
+    )
+]
+"""The headers that Kafka 4.4 gives to a dead letter of a share group."""
 KAFKA_ROWS = [
     kafka_row(),
     kafka_row(offset=8, value=None),
@@ -61,7 +77,11 @@ KAFKA_ROWS = [
     ),
     kafka_row(offset=16, headers=[{"key": name, "value": name.encode()} for name in ("a", "a", "a#2")]),
     kafka_row(offset=(1 << 48) - 1, timestamp=datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=timezone.utc)),
+    kafka_row(offset=17, headers=[*DEAD, {"key": "message_id", "value": V1.encode()}]),
     kafka_row(topic=None),
+    kafka_row(offset=18, headers=DEAD),
+    kafka_row(offset=19, headers=DEAD[1:]),
+    kafka_row(offset=20, headers=[*DEAD, {"key": "message_id", "value": b"order 7"}]),
     kafka_row(partition=None),
     kafka_row(offset=-1),
     kafka_row(offset=1 << 48),
@@ -120,7 +140,7 @@ class TestKafka(MessageFormatTests):
 
 @pytest.mark.details
 def test_kafka_headers_are_ignored_without_a_name(spark):
-    """With ``id_header=None``, the place of each row is its identity."""
+    """With ``id_header=None``, the place of each row is its identity; a dead letter is refused."""
     good, _ = judged(KAFKA_ROWS, "value", of_kafka(None))
     df = spark.createDataFrame([row for row, _ in good], KAFKA)
     found = ids.messages(df, "kafka", cluster="eu", id_header=None).collect()
@@ -138,6 +158,17 @@ def test_kafka_header_that_may_be_a_uuid_is_read_as_in_python(spark, type):
     records = [kafka.Record.of(row) for row in rows]
     assert [row["id"] for row in found] == [record.message_id(header_type=type) for record in records]
     assert [row["reason"] for row in found] == [record.note(header_type=type) for record in records]
+
+
+def test_kafka_dead_letter_is_refused_with_the_place_of_its_first_delivery(spark):
+    """Its own time and place would make a second ID; the reason names the first place."""
+    rows = [kafka_row(headers=DEAD), kafka_row(offset=8, headers=DEAD[3:])]
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], KAFKA)
+    found = ids.messages(df, "kafka").sort("offset").collect()
+    assert [(row.state, row.id) for row in found] == [("poisoned", None)] * 2
+    for row, place in zip(found, ("orders/3/2", "?/?/?"), strict=True):
+        assert row.reason.startswith("invalid message: a dead letter of a share group must have an ID of its own")
+        assert row.reason.endswith(f"Its first place is '{place}'")
 
 
 def test_malformed_kafka_values_are_poisoned_and_do_not_stop_the_query(spark, ansi):
@@ -270,6 +301,98 @@ ROCKETMQ_ROWS = [
     rocketmq_row(queueOffset=None),
     *recorded_rows(),
 ]
+
+
+PROPERTY_VALUES = {
+    "UNIQ_KEY": (V1, "own key"),
+    "RETRY_TOPIC": ("orders", ""),
+    "REAL_TOPIC": ("%RETRY%billing", "orders"),
+    "REAL_QID": ("3", "x", "1234567890"),
+    "POP_CK": ("0 1 2 0 0 a 0 3", "0 1 2 6 1 a 0 3", "0 1 2 6 2 a 0 3", "0 1 2 6 9 a 0 3", "0 1", ""),
+    "ORIGIN_GROUP": ("billing", ""),
+    "ORIGIN_MESSAGE_ID": ("7F0000010000AE83",),
+}
+"""The properties that a broker gives to redelivered messages, and odd values."""
+
+
+def delivered_rows():
+    """Yield rows of 1,000 combinations of these properties, each with one of its values or without it."""
+    topics = ("orders", "orders", "%RETRY%billing", "%DLQ%billing")
+    combinations = list(itertools.product(topics, *((None, *values) for values in PROPERTY_VALUES.values())))
+    for number, (topic, *held) in enumerate(random.Random(59).sample(combinations, 1_000)):
+        properties = {name: value for name, value in zip(PROPERTY_VALUES, held, strict=True) if value is not None}
+        yield rocketmq_row(topic=topic, queueOffset=number, properties=json.dumps(properties), body=b"%d" % number)
+
+
+def source_of(row):
+    """Return the log of a row in plain Python, or its kind of ID alone."""
+    try:
+        return rocketmq.Record.of(row).source, row["queueOffset"]
+    except InvalidMessage:
+        return "rocketmq", None
+
+
+def id_of(row, read=rocketmq.Record.of):
+    """Return the ID of a row in plain Python; None if it is refused."""
+    try:
+        return read(row).message_id()
+    except InvalidMessage:
+        return None
+
+
+def test_rocketmq_place_of_a_delivery_is_that_of_python(spark):
+    """Combinations of the properties that a broker sets have the log, the offset and the ID of Python, or a reason."""
+    rows = list(delivered_rows())
+    df = spark.createDataFrame([tuple(row.values()) for row in rows], ROCKETMQ)
+    found = {bytes(row.payload): row for row in ids.messages(df, "rocketmq").collect()}
+    for row in rows:
+        one = found[row["body"]]
+        assert (one.source, one.offset) == source_of(row), row
+        assert one.id == id_of(row), row
+        assert (one.state == "poisoned") == (one.id is None), row
+        if one.id is None:
+            assert "UNIQ_KEY of a redelivered message must hold an ID or a UUID, got " in one.reason
+        elif one.offset is None:
+            assert one.reason == "no position: the retry topic of a redelivered message is unknown"
+    kinds = {(one.id is None, one.offset is None) for one in found.values()}
+    assert kinds == {(False, False), (False, True), (True, False), (True, True)}
+    audited = message_format("rocketmq").audited_rows(df).sort("queueOffset").collect()
+    expected = rocketmq.audited_rows(pa.Table.from_pylist(rows)).to_pylist()
+    columns = ("id", "topic", "queueId", "queueOffset")
+    key = lambda row: bytes(row["body"])  # noqa: E731
+    for one, other in zip(sorted(audited, key=key), sorted(expected, key=key), strict=True):
+        assert [one[name] for name in columns] == [other[name] for name in columns]
+
+
+OF_DELIVERIES = {
+    "kafka": (deliveries.KAFKA, KAFKA.replace(" timestamp,", " long,").replace("timestampType int, ", "")),
+    "rocketmq": (
+        deliveries.ROCKETMQ,
+        ROCKETMQ.replace("Timestamp timestamp", "Timestamp long").replace("flag int, ", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("format", OF_DELIVERIES)
+def test_recorded_deliveries_have_the_ids_logs_and_refusals_of_python(spark, format):
+    """First, redelivered, dead and redriven rows of running brokers; each refused row is poisoned with its reason."""
+    rows, schema = OF_DELIVERIES[format]
+    rows = [{**row, "properties": json.dumps(row.get("properties"))} for row in rows]
+    names = [field.split(" ")[0] for field in schema.split(", ") if not field.startswith(("value: ", "value:"))]
+    df = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema)
+    read = {"kafka": kafka.Record.of, "rocketmq": rocketmq.Record.of}[format]
+    refused = 0
+    for given, row in zip(rows, ids.messages(df, format).collect(), strict=True):
+        record = read(given)
+        source = record.source() if format == "kafka" else record.source
+        assert (row.source, row.offset) == (source, record.offset)
+        id = id_of(given, read)
+        assert (row.id, row.state) == (id, "available" if id else "poisoned")
+        if id is None:
+            with pytest.raises(InvalidMessage, match=re.escape(row.reason.partition(", got")[0].partition(". ")[0])):
+                record.message_id()
+            refused += 1
+    assert refused == {"kafka": 12, "rocketmq": 1}[format]
 
 
 def of_rocketmq(row):

@@ -293,3 +293,38 @@ def test_table_in_place_of_ids_is_refused_and_missing_values_are_no_ids():
             doctor(table)
     for ids in (pa.array([id, None]), [id, float("nan"), None]):
         assert doctor(ids).rows == 1
+
+
+SENT = uuid.UUID("0198f0c0-a0b1-7c00-8000-00000000000a")
+
+
+@pytest.mark.parametrize(
+    ("shown", "client"),
+    [
+        (str(SENT), "unknown"),
+        (str(uuid.UUID(bytes=SENT.bytes[::-1])), "Iggy Java, Node.js or HTTP"),
+        (uuid.UUID(bytes=SENT.bytes[::-1]), "Iggy Java, Node.js or HTTP"),
+        (str(uuid.UUID(bytes=SENT.bytes[8:] + SENT.bytes[:8])), "Iggy C#"),
+        (str(uuid.UUID(int=0)), "unknown"),
+    ],
+)
+def test_order_of_the_bytes_of_a_uuid_is_evidence_of_its_producer(shown, client):
+    """A UUID of a version that is valid only in another order was written in that order."""
+    (maker,) = doctor([shown, None]).makers
+    assert (maker.clients, maker.ids, maker.generators) == ((client,), 1, 0)
+
+
+def test_process_with_a_node_that_looks_assigned_is_named_beside_the_function():
+    """One second of a client without a network card is not told from a partition of `assign_id`."""
+    ids = counted(range(50), node=0x07_42_AC_11_00_02, second=lambda n: SECONDS)
+    assert doctor(ids).makers[0].clients == ("msgid assign_id", "RocketMQ Java gRPC", "RocketMQ Python gRPC")
+    assert "RocketMQ Java gRPC, RocketMQ Python gRPC" not in str(doctor(counted(range(50), pid=0, node=0x07 << 40)))
+    run = counted(range(50), node=0x07 << 40, pid=0, second=lambda n: SECONDS)
+    assert doctor(run).makers[0].clients == ("msgid assign_id",)
+    assert "msgid assign_id, RocketMQ Java gRPC or RocketMQ Python gRPC: 50 IDs" in str(doctor(ids))
+
+
+def test_zero_node_says_why():
+    """Node.js takes the address of a card that is named eth* alone."""
+    (maker,) = doctor(counted(range(5), node=0)).makers
+    assert maker.evidence == "the node is zero, as without a network card that is named eth*"
