@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEW: Final = 100_000
 """The most rows of a relation that one task reads, so that the statements about it need no shuffle."""
 _NAME: Final = re.compile(r"\{(\w+)\}")
-_JOINED: Final = re.compile(r"(?:JOIN|EXISTS \(SELECT 1 FROM) \{(\w+)\}")
+_JOINED: Final = re.compile(r"(?:JOIN|EXISTS \(SELECT 1 FROM|IN \(SELECT off FROM) \{(\w+)\}")
 _ROWS: Final[dict[str, type[Any]]] = {
     "kinds": KindRow, "found": Counted, "gaps": Gap, "logs": LogRow, "generators": GeneratorRow, "nodes": NodeRow,
 }  # fmt: skip
