@@ -107,7 +107,8 @@ class Lists:
         if check == "future_ids":
             return rows.where("future = 1")
         if check == "orphan_ids":
-            return rows.join(self._relation("orphans").select(*_KEY), _KEY, "left_semi")
+            of_parents = self._roles.ids(parent=self._roles.parent(), whole=F.struct("*"))
+            return of_parents.join(self._relation("orphans"), [*_KEY, "parent"], "left_semi")
         empty = (value == "") if check == "malformed_ids" else F.lit(False)
         if not self._reduction.has("odd"):
             return rows.where(empty)

@@ -105,13 +105,18 @@ class Roles:
             ids = engine.add("ids", self.ids())
             id_contents = engine.add("id_contents", self.ids(**content)) if content else ids
         if columns.id is not None and columns.parent is not None:
-            of_parents = engine.add("parents", self.ids(parent=identity(id_text(df, columns.parent))))
+            of_parents = engine.add("parents", self.ids(parent=self.parent()))
             fields = "{node} AS node, {pid} AS pid".format_map(WORDS)
             text = f"SELECT key, part, place, {fields}, parent FROM {of_parents} WHERE key IS NOT NULL"
             children = engine.add("children", engine.frame(text))
             identities = engine.add("identities", df.select(identity(id_text(df, columns.id)).alias("identity")))
         group = "count(DISTINCT content)" if content else "CAST(1 AS BIGINT)"
         return Relations(base, placed, contents, ids, id_contents, children, identities, _same, group, WORDS)
+
+    def parent(self) -> Column:
+        """Return the identity of the parent of each row."""
+        assert self._columns.parent is not None
+        return identity(id_text(self._df, self._columns.parent))
 
     def placed(self, **others: Column) -> DataFrame:
         """Return the rows by their places: the log and the offset are both NULL if one of them is."""
