@@ -152,6 +152,8 @@ def _header_of(text: str, delimiter: str, has_names: bool, is_whole: bool) -> _H
     except csv.Error as error:
         if not is_whole:
             return None
+        if len(lines[0]) > LINE_LIMIT:  # the process decides whether the reader of CSV refuses it
+            raise Unreadable(f"line 1 is longer than {LINE_LIMIT:,} bytes") from None
         raise Unreadable(f"the row that begins at line 1 is not CSV: {error}") from None
     if reader.line_num == len(lines) and not is_whole:
         return None

@@ -269,12 +269,6 @@ def _check_ordered(name: str, type: Any) -> None:
     ------
     ValueError
         if not.
-
-    Examples
-    --------
-    >>> _check_ordered("place", T.ArrayType(T.IntegerType()))
-    Traceback (most recent call last):
-    ValueError: latest_by must name columns that are not nested, got 'place' of array<int>; ...
     """
     text = type.simpleString()
     if isinstance(type, _NESTED):

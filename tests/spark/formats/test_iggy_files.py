@@ -3,7 +3,7 @@
 import pytest
 
 from spark_ext import _filesystem
-from spark_ext.formats._iggy_files import closed_segments, open_part, segment_names, segments
+from spark_ext.formats._iggy_files import LastRead, closed_segments, mark_of, open_part, segment_names, segments
 
 NAME = f"{0:020d}.log"
 
@@ -44,9 +44,11 @@ def test_closed_segments_are_those_that_a_later_one_follows(tmp_path):
     made(tmp_path / "1", 0, 5, 9)
     made(tmp_path / "2", 3)
     assert [(one.folder, one.first) for one in closed_segments(str(tmp_path), {})] == [("1", 0), ("1", 5)]
-    assert closed_segments(str(tmp_path), {"1": 5, "3": 8}) == closed_segments(str(tmp_path), {})
+    closed = closed_segments(str(tmp_path), {})
+    read = {"1": LastRead(5, mark_of(closed[1])), "3": LastRead(8, "")}
+    assert closed_segments(str(tmp_path), read) == closed
     with pytest.raises(ValueError, match="/2 begin anew at 3, and those up to 3 have been read: "):
-        closed_segments(str(tmp_path), {"2": 3})
+        closed_segments(str(tmp_path), {"2": LastRead(3, "")})
     with pytest.raises(ValueError, match="path of a stream must be a folder"):
         closed_segments(str(tmp_path / "2" / f"{3:020d}.log"), {})
     with pytest.raises(FileNotFoundError, match="no file or folder"):
