@@ -18,7 +18,7 @@ from helpers.imports import folder_of, modules_of
 import msgid
 
 HEAVY = {
-    "asyncio", "click", "dataclasses", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
+    "asyncio", "click", "dataclasses", "duckdb", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
     "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
 }  # fmt: skip
 
@@ -82,8 +82,8 @@ def test_modules_of_the_package_have_a_docstring(name):
     if name in ("msgid.cli", "msgid._commands"):
         pytest.importorskip("click")
     if name.startswith("msgid.audit"):
-        pytest.importorskip("numpy")
-        pytest.importorskip("pyarrow")
+        for package in ("duckdb", "numpy", "pyarrow"):
+            pytest.importorskip(package)
     module = importlib.import_module(name)
     assert module.__doc__
     assert hasattr(module, "__all__") == (name in PUBLIC)
