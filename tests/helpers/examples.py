@@ -7,9 +7,9 @@ import pytest
 __all__ = ["is_of_an_absent_extra", "run_example"]
 
 # The packages of the extras. A test that needs a missing package is skipped.
-EXTRAS = {"duckdb", 
-    "click", "deltalake", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg", "pyarrow",
-    "pyspark", "rich", "xxhash",
+EXTRAS = {
+    "click", "deltalake", "duckdb", "fastavro", "filelock", "google", "jsonschema_rs", "numpy", "pandas", "psycopg",
+    "pyarrow", "pyspark", "rich", "xxhash",
 }  # fmt: skip
 
 
