@@ -446,14 +446,16 @@ def audit(
     named["progress"] = not quiet and sys.stderr.isatty()
     if sent == "-" and "-" in files:
         raise click.UsageError("only one of FILE and --sent can be standard input")
-    from msgid.audit import audit_file, compare
-
     read: dict[str, Any] = {"format": format, "delimiter": delimiter, "header": header}
     if sent is None and digests is None:
         if sent_columns:
             raise click.UsageError(SENT_COLUMN_ALONE)
+        from msgid.audit import audit_file
+
         found = audit_file(inputs_of(files), **read, **named)
     else:
+        from msgid.audit import compare
+
         left = None if sent is None else input_of(sent)
         columns = compared_columns(named, sent_columns)
         found = compare(left, inputs_of(files), digests=digests, **read, **columns)

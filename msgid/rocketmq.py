@@ -329,6 +329,8 @@ def audited_rows(table: pa.Table) -> pa.Table:
         with suppress(InvalidMessage):
             properties = _properties(row["properties"])
             id, place = properties.get(UNIQUE_KEY), place_of(row["topic"] or "", row["queueId"], properties)
+            if row["topic"] is None and place.redelivered_by != RETRY_TOPIC:  # the names of other logs have the topic
+                place = Place(None, row["queueId"])
             if row.get("storeTimestamp") is not None:  # the broker's own number, whatever a clock has said
                 row["storeTimestamp"] = moment_of("storeTimestamp", row["storeTimestamp"])
             id = id or Record.of({**row, "bornTimestamp": None}).message_id()

@@ -61,5 +61,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.version_info < (3, 11):
         raise ImportError(f"{__name__}.{name} needs Python 3.11 or later, because DuckDB 2 does")
-    check_installed(f"{__name__}.{name}", "arrow", "duckdb", "numpy", "pyarrow")
+    # A file of positions needs DuckDB alone; the import of the others takes as long as a small audit.
+    needed = ("duckdb",) if name == "audit_file" else ("duckdb", "numpy", "pyarrow")
+    check_installed(f"{__name__}.{name}", "arrow", *needed)
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -93,7 +93,8 @@ class Roles:
         self.duck, self.source, self.columns = duck, source, columns
         self._rules, types = rules, source.columns
         self._near = "landed" if columns.landed else "sent"
-        _add_functions(duck)
+        if columns.id is not None or "BLOB" in types.values():  # they need NumPy, whose import takes a while
+            _add_functions(duck)
         keys = [*columns.source, *([] if columns.life is None else [columns.life])]
         roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
         if columns.offset is not None:

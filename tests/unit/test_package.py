@@ -18,8 +18,8 @@ from helpers.imports import folder_of, modules_of
 import msgid
 
 HEAVY = {
-    "asyncio", "click", "dataclasses", "duckdb", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas", "psutil",
-    "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
+    "asyncio", "click", "dataclasses", "duckdb", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas",
+    "psutil", "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
 }  # fmt: skip
 
 
