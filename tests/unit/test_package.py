@@ -19,7 +19,8 @@ import msgid
 
 HEAVY = {
     "asyncio", "click", "dataclasses", "duckdb", "getmac", "hashlib", "inspect", "ipaddress", "numpy", "pandas",
-    "psutil", "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess", "uuid", "zoneinfo",
+    "psutil", "pyarrow", "pydantic", "pydantic_core", "pyspark", "rich", "secrets", "spark_ext", "subprocess",
+    "uuid", "zoneinfo",
 }  # fmt: skip
 
 
