@@ -76,12 +76,13 @@ def test_messages_of_the_layout_without_states_have_none(spark):
 
 @pytest.mark.details
 def test_messages_without_a_log_have_no_id(spark):
-    """Messages of a producer that stays at offset 0 do not get an ID, and the reason says so."""
+    """All messages of a topic without a log have offset 0, whoever made them, and the reason says so."""
 
-    def at(producer, offset):
-        return replace(DANUBE, msg_id=DANUBE.msg_id._replace(producer_id=producer, topic_offset=offset)).encode()
+    def at(topic, producer, offset):
+        place = DANUBE.msg_id._replace(topic_name=topic, producer_id=producer, topic_offset=offset)
+        return replace(DANUBE, msg_id=place).encode()
 
-    values = [at(1, 0), at(1, 0), at(2, 0), at(2, 1)]
+    values = [at("/default/a", 1, 0), at("/default/a", 2, 0), at("/default/b", 1, 0), at("/default/b", 2, 1)]
     rows = table(spark, values, "danube")
     assert [row.id is None for row in sorted(rows, key=lambda row: row.source)] == [True, True, False, False]
     assert {row.reason for row in rows if row.id is None} == {
@@ -90,7 +91,7 @@ def test_messages_without_a_log_have_no_id(spark):
     assert {row.state for row in rows} == {"available"}
     assert [row.id is None for row in table(spark, values, "danube", logged=True)] == [False] * 4
     assert [row.id is None for row in table(spark, values, "danube", logged=False)] == [True] * 4
-    (row,) = table(spark, [at(1, 1 << 48)], "danube")
+    (row,) = table(spark, [at("/default/a", 1, 1 << 48)], "danube")
     assert (row.id, row.reason) == (None, f"no ID: offset {1 << 48} has more than 48 bits")
 
 
