@@ -264,8 +264,6 @@ class Progress:
         self._began = self._step_began = time.monotonic()
         self._running = threading.Event()
         self._is_shown = False
-        self.step, self.steps, self.rows = "reading", 1, 0
-        self._done = 0
         threading.Thread(target=self._watch, daemon=True).start()
 
     def start(self) -> None:
@@ -291,8 +289,7 @@ class Progress:
                 share = self._connection.query_progress()
                 elapsed = time.monotonic() - self._step_began
                 left = f", {elapsed * (100 - share) / share:,.0f} s left in this step" if share >= 1 else ""
-                of = f" of {self.rows:,} rows" if self.rows else ""
-                shown = f"{self.step}{of}: {max(share, 0):.0f} %{left}"
+                shown = f"reading: {max(share, 0):.0f} %{left}"
                 if self._running.is_set():
                     self._is_shown = True
                     sys.stderr.write(f"\r\x1b[K{shown}")

@@ -149,9 +149,6 @@ SELECT (node >> 40) & 15 AS declared, CAST(sum(n) AS BIGINT), CAST(sum(n - bit_c
     CAST(sum(future) AS BIGINT)
 FROM {fields} GROUP BY (node >> 40) & 15
 
--- first_repeated: the first word with a repeated ID.
-SELECT node, pid, seconds, word FROM {fields} WHERE n > bit_count(mask) ORDER BY node, pid, seconds, word LIMIT 1
-
 -- first_future: the first word with an ID from the future.
 SELECT node, pid, seconds, word, future_place FROM {fields} WHERE future > 0
 ORDER BY node, pid, seconds, word, future_place LIMIT 1
@@ -219,9 +216,6 @@ GROUP BY identity
 -- number_without: the number of the rows without a value, and of those with an empty one.
 SELECT coalesce(CAST(sum(CASE WHEN value IS NULL THEN n END) AS BIGINT), 0),
     coalesce(CAST(sum(CASE WHEN value = '' THEN n END) AS BIGINT), 0) FROM {texts}
-
--- number_of_rows: the number of rows with an ID of version 1, and of all rows.
-SELECT count(key), count(*) FROM {ids}
 
 -- repeated_others: the other identities that several rows have, and the number of their contents.
 SELECT identity, count(*) AS n, {contents_of_group} AS contents
