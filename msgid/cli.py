@@ -36,6 +36,9 @@ INTERRUPTED = 130
 AUDIT_FAILED = 3
 """The exit status of ``audit`` if ``--fail-on`` found something."""
 
+NOT_FOUND, WRONG_INPUT = 1, 2
+"""The exit statuses of ``trace`` without a message, and with an input that it cannot read."""
+
 
 class Commands(click.Group):
     """Commands that end with one line if an input is refused, or the system cannot write their output."""
@@ -144,13 +147,10 @@ def show(place: str, key: str) -> None:
 
     STORE is the file of a SqliteStore, or the connection string of a PostgresStore. Nothing is changed.
     """
-    from msgid.processing import PostgresStore, SqliteStore, loads
+    from msgid.processing import loads
 
-    is_file = os.path.exists(place) or not ("=" in place or "://" in place)
     try:
-        if is_file:
-            _check_store(place)
-        versions = (SqliteStore(place) if is_file else PostgresStore(place, create=False)).history(key)
+        versions = _opened_store(place).history(key)
     except sqlite3.Error as error:
         raise click.ClickException(f"cannot show {place}: {error}") from None
     except Exception as error:
@@ -162,6 +162,16 @@ def show(place: str, key: str) -> None:
         click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
+
+
+def _opened_store(place: str) -> Any:
+    """Return the store of a file, or of a connection string; it must exist."""
+    from msgid.processing import PostgresStore, SqliteStore
+
+    if os.path.exists(place) or not ("=" in place or "://" in place):
+        _check_store(place)
+        return SqliteStore(place)
+    return PostgresStore(place, create=False)
 
 
 def _check_store(file: str) -> None:
@@ -461,6 +471,45 @@ def audit(
         found = compare(left, inputs_of(files), digests=digests, **read, **columns)
     lists.write(found)
     output.finish(found)
+
+
+@msgid.command(
+    epilog=examples("msgid trace 0156F7E71C361B21BC024CCDBE00000000 orders.parquet outputs/",
+                    "msgid trace orders/1:700 orders.parquet --store sqlite:states.db")
+)  # fmt: skip
+@click.argument("given", metavar="ID")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True)
+@click.option("--store", metavar="STORE", help="sqlite:PATH, or the connection string of PostgreSQL.")
+@_ID
+@_SOURCE
+@_OFFSET
+@_TIMESTAMP
+@_CONTENT
+@_format
+@click.option("--json", "as_json", is_flag=True, help="Print the story as JSON.")
+def trace(given: str, inputs: tuple[str, ...], store: str | None, as_json: bool, **options: Any) -> None:
+    """Print what happened to one message.
+
+    ID is the ID in any spelling, a UUID, 0x and the digits of its bytes, RocketMQ's offset ID, or a position such as
+    orders/1:700. Each INPUT is as for audit, and a table of its own. The times are in UTC.
+
+    The exit status is 0 if the message was found, 1 if not, and 2 if an input is wrong.
+    """
+    try:
+        from msgid.audit import trace as traced
+
+        named = {name: value for name, value in options.items() if value not in (None, ())}
+        opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
+        found = traced(given, list(inputs), store=opened, **named)
+    except Exception as error:
+        if not isinstance(error, click.ClickException | OSError | ImportError | ValueError | sqlite3.Error):
+            if not type(error).__module__.startswith("psycopg"):
+                raise
+        reason = " ".join((error.message if isinstance(error, click.ClickException) else str(error)).split())
+        click.echo(f"Error: {reason}", err=True)
+        sys.exit(WRONG_INPUT)
+    click.echo(found.to_json() if as_json else found)
+    sys.exit(0 if found.found else NOT_FOUND)
 
 
 @msgid.command(

@@ -21,7 +21,7 @@ Start with `position_id`, `derive_id`, `try_parse_id`, `is_valid_id`, `deduplica
   `register_table_format` adds a `TableFormat` of your own.
 - Retention: `is_expired`, `segment_report`.
 - Find lost, duplicated and late messages: `audit` in a table, `compare` between a queue or
-  producer and a table, `digest` of each side.
+  producer and a table, `digest` of each side. `trace` finds the rows of one message.
 - SQL functions and ``format("iggy")``: `register`.
 
 ``parse_x`` raises on an invalid ID, and ``try_parse_x`` returns NULL. A function named after a field, such as

@@ -4,6 +4,7 @@ from spark_ext.auditing.comparison import compare as compare
 from spark_ext.auditing.comparison import digest as digest
 from spark_ext.auditing.spark_report import AuditReport as AuditReport
 from spark_ext.auditing.table_audit import audit as audit
+from spark_ext.auditing.tracing import trace as trace
 from spark_ext.columns.expiry import is_expired as is_expired
 from spark_ext.columns.making import (
     assign_id as assign_id,

@@ -11,7 +11,8 @@ severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 
 `audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
-were sent and did not land, and `digest` lets it read only the blocks that differ. All need the extra ``arrow``.
+were sent and did not land, and `digest` lets it read only the blocks that differ. `trace` tells the story of one message.
+All need the extra ``arrow``.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
     from msgid.audit._compare import compare
     from msgid.audit._digest import digest, merge_digests
     from msgid.audit._run import audit_file, audit_ids, audit_table
+    from msgid.audit._trace import Event, Trace, trace
 
 __all__ = [
     "CHECKS",
     "AuditOptions",
     "ColumnNames",
+    "Event",
     "Finding",
     "Gap",
     "Report",
     "Severity",
+    "Trace",
     "audit_file",
     "audit_ids",
     "audit_table",
@@ -47,12 +51,13 @@ __all__ = [
     "doctor",
     "digest",
     "merge_digests",
+    "trace",
 ]
 
 # These modules need DuckDB, NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
     "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
-    "digest": "_digest", "merge_digests": "_digest",
+    "digest": "_digest", "merge_digests": "_digest", "Event": "_trace", "Trace": "_trace", "trace": "_trace",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from msgid.processing.errors import InvalidStore
 from msgid.processing.store import Kept, Reading, assemble, check_key, hash_of, pack, remembered, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime, timedelta
 
     from msgid.processing.store import Append, Version
@@ -57,6 +57,11 @@ SELECT n.number, n.name, h.version, h.packed
 FROM msgid_handlers n JOIN msgid_heads h ON h.handler = n.number AND h.key = ?
 """
 _ENTRIES: Final = "SELECT version, id, at, stored_at, packed FROM msgid_entries WHERE handler = ? AND key = ?"
+_HANDLED: Final = """
+SELECT n.name, e.key, e.version, e.at, e.stored_at FROM msgid_entries e JOIN msgid_handlers n ON n.number = e.handler
+WHERE e.id = ? ORDER BY e.stored_at
+"""
+_REMEMBERED: Final = "SELECT stored_at FROM msgid_remembered WHERE handler = ? AND hash = ?"
 _FORGET_HEAD: Final = "DELETE FROM msgid_heads WHERE handler = ?"
 _FORGET_ENTRY: Final = "DELETE FROM msgid_entries WHERE handler = ?"
 _OF_KEY: Final = "SELECT 1 FROM msgid_entries WHERE handler = ? AND key = ?"
@@ -95,6 +100,19 @@ MAX_TIMEOUT: Final = 86_400
 """The longest time in seconds to wait for a database: a day."""
 
 
+class Handled(NamedTuple):
+    """The entry of a handled message."""
+
+    handler: str
+    key: str
+    version: int | None
+    """The version of the state that the message made; None if its entry was deleted."""
+    at: int | None
+    """The time of the message, in microseconds since 1970."""
+    stored_at: int
+    """The time when the handling of its batch began, in microseconds since 1970."""
+
+
 class SqlStore:
     """A store in a database; `SqliteStore` and `PostgresStore` add the connection and its SQL dialect."""
 
@@ -131,6 +149,27 @@ class SqlStore:
                 ]
                 found += assemble(name, newest, unpack(packed), kept)
             return sorted(found, key=lambda version: (version.handler, version.version))
+
+        return self._transact(work, writes=False)
+
+    def handled(self, id: str, keys: Collection[str] = ()) -> list[Handled]:
+        """Return the entries of a message by its canonical ID, of all handlers and keys; nothing is changed.
+
+        Args:
+            id: The canonical text of the ID.
+            keys: Keys that the message may have. A message whose entry was deleted is found by one of them alone.
+        """
+
+        def work(connection: Any) -> list[Handled]:
+            entries = [Handled(*row) for row in connection.execute(self._sql(_HANDLED), (id,)).fetchall()]
+            known = {(entry.handler, entry.key) for entry in entries}
+            for number, name in connection.execute("SELECT number, name FROM msgid_handlers").fetchall():
+                for key in keys:
+                    values = (number, hash_of(name, key, id))
+                    row = connection.execute(self._sql(_REMEMBERED), values).fetchone()
+                    if row is not None and (name, key) not in known:
+                        entries.append(Handled(name, key, None, None, row[0]))
+            return entries
 
         return self._transact(work, writes=False)
 

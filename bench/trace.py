@@ -1,0 +1,79 @@
+"""Time `msgid.audit.trace` of one ID against DuckDB's own ``WHERE id = '...'`` on the same Parquet file.
+
+    python bench/trace.py [ROWS] [ROUNDS]
+
+The two sides alternate. It prints the median of each side in milliseconds, their ratio, and the peak memory of the
+process of the trace.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+
+from msgid.audit import trace
+
+_MEMORY = """
+import resource, sys
+from msgid.audit import trace
+trace(sys.argv[1], sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def make(path: Path, rows: int, order: str) -> str:
+    """Write a table of IDs of 100 processes, in the order of time or of a hash; return one ID in the middle."""
+    id = (
+        "printf('0156F7E71C%04X21BC%08X%08X', (range * 7919) % 100, 38587838 + range // 1000, range // 100)"
+    )
+    duckdb.sql(
+        f"COPY (SELECT {id} AS id, 'orders' AS topic, range AS amount FROM range({rows}) ORDER BY {order}) "
+        f"TO '{path}' (FORMAT parquet)"
+    )
+    ((found,),) = duckdb.sql(f"SELECT id FROM '{path}' WHERE amount = {rows // 2}").fetchall()
+    return str(found)
+
+
+def plain(path: Path, id: str) -> None:
+    """Search as a user of DuckDB would."""
+    connection = duckdb.connect()
+    assert len(connection.execute(f"SELECT * FROM read_parquet('{path}') WHERE id = '{id}'").fetchall()) == 1
+    connection.close()
+
+
+def main(rows: int = 5_000_000, rounds: int = 7) -> None:
+    """Print the ratios."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, order in (("sorted by time", "range"), ("unsorted", "hash(range)")):
+            path = Path(folder) / "ids.parquet"
+            id = make(path, rows, order)
+            times: dict[str, list[float]] = {"trace": [], "duckdb": []}
+            for number in range(rounds + 1):
+                for side in random.sample([*times], 2):
+                    start = time.perf_counter()
+                    if side == "duckdb":
+                        plain(path, id)
+                    else:
+                        assert trace(id, str(path)).found
+                    if number:  # the first round imports and warms up
+                        times[side].append(time.perf_counter() - start)
+            ours, theirs = (statistics.median(times[side]) for side in ("trace", "duckdb"))
+            ratio = statistics.median(a / b for a, b in zip(*times.values(), strict=True))
+            child = subprocess.run(
+                [sys.executable, "-c", _MEMORY, id, str(path)], capture_output=True, text=True, check=True
+            )
+            print(
+                f"{rows:,} rows {name}: trace {ours * 1000:.0f} ms, DuckDB {theirs * 1000:.0f} ms, "
+                f"ratio {ratio:.2f}, peak memory {child.stdout.strip()} MiB"
+            )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

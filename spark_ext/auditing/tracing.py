@@ -1,0 +1,97 @@
+"""The rows of one message in a DataFrame, by filters that its files can skip by."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, IntegralType, StringType
+
+from msgid._validate import quote
+from msgid.audit._inputs import checked_columns
+from msgid.audit._options import columns_in
+from msgid.audit._trace import MAIN, Wanted
+from spark_ext.auditing._roles import source_column
+from spark_ext.columns._expressions import quoted_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from typing_extensions import Unpack
+
+    from msgid.audit._options import ColumnNames
+
+
+def trace(id: Any, df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
+    """Return the rows of one message and of the outputs that its handlers derived from it.
+
+    The filters compare a column with the stored forms of the ID, so Parquet, Delta and Iceberg skip files and row
+    groups by their statistics. Text is found in upper case, in lower case, as given, and with its last 16 digits in
+    lower case.
+
+    Parameters
+    ----------
+    id : str, bytes or uuid.UUID
+        ID of any version, or a position such as ``"orders/1:700"``.
+    df : DataFrame
+        The table. Its columns of IDs are text or binary.
+    **columns
+        The columns, as `msgid.audit.ColumnNames` explains. Known columns need no argument.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``df``, and the column ``trace``: ``message``, the name of an output such as ``output 0``, or
+        ``made from it`` for a row whose ``input_id`` is the message.
+
+    Raises
+    ------
+    ValueError
+        If the ID is empty, or the table has neither a column of IDs nor offsets that can be searched.
+
+    Examples
+    --------
+    >>> df = spark.createDataFrame([("0156f7e71c361b21bc024ccdbe00000007", 5), ("other", 6)], ["id", "amount"])
+    >>> trace("0156F7E71C361B21BC024CCDBE00000007", df).select("amount", "trace").show()
+    +------+-------+
+    |amount|  trace|
+    +------+-------+
+    |     5|message|
+    +------+-------+
+    """
+    wanted = Wanted(id)
+    found = checked_columns(df.columns, columns_in("trace", columns))
+    parent = found.parent or ("input_id" if "input_id" in df.columns else None)
+    roles: dict[str, Column] = {}
+    if found.id is not None and wanted.ids:
+        for role, values in wanted.by_role(_kind(df, found.id)).items():
+            roles[role] = F.col(quoted_name(found.id)).isin(values)
+    offsets = sorted(wanted.offsets())
+    if found.offset is not None and offsets and isinstance(df.schema[found.offset].dataType, IntegralType):
+        log = source_column(df, found)
+        at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
+        roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
+    if parent is not None and wanted.ids:
+        roles["made from it"] = F.col(quoted_name(parent)).isin(wanted.by_role(_kind(df, parent))[MAIN])
+    if not roles:
+        raise ValueError(f"cannot search the table for {quote(id)}: it must have a column of IDs, got {df.columns}")
+    role = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))
+    return df.where(reduce(or_, roles.values())).withColumn("trace", role)
+
+
+def _kind(df: DataFrame, name: str) -> str:
+    type = df.schema[name].dataType
+    if isinstance(type, BinaryType):
+        return "BLOB"
+    if isinstance(type, StringType):
+        return "VARCHAR"
+    raise ValueError(f"`id` must be a column of text or binary, got {quote(name)} of {type.simpleString()}: cast it")
+
+
+def _is_of(wanted: Wanted, log: Column) -> Column:
+    """Return whether a log is that of a position, or of an ID that holds one."""
+    named = [(log == name) | log.endswith(f"/{name}") for name, _ in wanted.places]
+    nodes = wanted.log_bits()
+    bits = F.substring(F.sha2(log.cast("binary"), 256), 1, 11)
+    return reduce(or_, [*named, *([bits.isin(nodes)] if nodes else [])])

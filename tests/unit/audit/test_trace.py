@@ -1,0 +1,257 @@
+"""The story of one message: where it landed, who handled it, and what was made from it."""
+
+import json
+from datetime import datetime, timezone
+from uuid import UUID
+
+import pytest
+
+import msgid
+from msgid.errors import InvalidMessageId
+from msgid.processing import Message, Processor, SqliteStore
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+OWN = "0156F7E71C361B21BC024CCDBE00000007"
+"""The ID of the parcel, which has an ID of its own in a header."""
+START = 1_700_000_000
+
+
+def place_id(offset):
+    """Return the ID of a record without an ID of its own."""
+    return str(msgid.position_id("kafka:kafka/orders/1", offset, START + offset))
+
+
+def record(offset, value, *headers, topic="orders", partition=1, at=None):
+    """Return a row of Spark's Kafka source."""
+    moment = datetime.fromtimestamp(at or START + offset, timezone.utc)
+    held = [{"key": name, "value": content} for name, content in headers]
+    return {"topic": topic, "partition": partition, "offset": offset, "timestamp": moment, "key": b"shop 5",
+            "value": value, "headers": held}  # fmt: skip
+
+
+def write(path, rows):
+    """Write Kafka rows."""
+    import pyarrow.parquet as pq
+
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    fields = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"),
+              "key": pa.binary(), "value": pa.binary(), "headers": pa.list_(header)}  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), path)
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A shop: Kafka rows with a redelivery, a dead letter and its redrive, a lost message, a processor, its outputs."""
+    monkeypatch.chdir(tmp_path)
+    own = ("message_id", OWN.lower().encode())
+    write("orders.parquet", [
+        record(699, b"first"),
+        record(702, b"parcel", own),
+        record(703, b"plain"),
+        record(704, b"parcel", own),
+        record(704, b"PARCEL", own),
+        record(9, b"parcel", own, ("error", b"TypeError: no address"), topic="orders.dead", at=START + 800),
+        record(900, b"parcel", own),
+    ])  # fmt: skip
+    published = []
+
+    def ship(state, message, context):
+        context.publish({"parcel": message.body}, "parcels")
+        return (state or 0) + 1
+
+    processor = Processor(SqliteStore("states.db"), ship, published.extend, name="shipping")
+    processor.handle(Message(OWN, "shop 5", "parcel"))
+    with open("parcels.csv", "w", encoding="utf-8") as file:
+        print("id,content", f"{published[0].id},box", sep="\n", file=file)
+    return processor
+
+
+def story(id, *inputs, **options):
+    """Return the story as lines without their times, and the notes."""
+    from msgid.audit import trace
+
+    found = trace(id, list(inputs), **options)
+    return [f"{event.kind}: {event.text} [{event.evidence}]" for event in found.events], found.notes
+
+
+def test_story_of_a_parcel_line_by_line(shop):
+    """The parcel was redelivered, its contents changed once, it died, was driven again, was handled, and has an output."""
+    from msgid.audit import trace
+
+    lines, notes = story(OWN, "orders.parquet", "parcels.csv", store=SqliteStore("states.db"))
+    rows = f"[{(shop_file := 'orders.parquet')} row"
+    assert [line.replace(str(__import__('os').getcwd()) + "/", "") for line in lines] == [
+        f"born: {OWN}: node 56:f7:e7:1c:36:1b (mac), pid 8636, sequence 7 []",
+        f"position: in kafka:kafka/orders/1 at offset 702 {rows} 1]",
+        f"redelivered: in kafka:kafka/orders/1 at offset 704 {rows} 3]",
+        f"again: landed again in kafka:kafka/orders/1 at offset 704; CONTENTS DIFFER from its first row {rows} 4]",
+        f"dead letter: TypeError: no address; in kafka:kafka/orders.dead/0 at offset 9 {rows} 5]".replace("dead/0", "dead/1"),
+        f"redelivered: after the dead letter, in kafka:kafka/orders/1 at offset 900 {rows} 6]",
+        "handled: by shipping, key 'shop 5', made version 1 of its state [store, handler shipping]",
+        f"output: output 0, {msgid.derive_id(OWN, 'output 0')}, landed [parcels.csv]",
+    ]
+    assert notes == []
+    assert trace(OWN, ["orders.parquet"]).found
+
+
+@pytest.mark.parametrize(
+    "id", [OWN, OWN.lower(), f"0x{OWN}", bytes.fromhex(OWN), UUID(OWN[2:]), str(UUID(OWN[2:])), OWN[2:].lower(),
+           "orders/1:702", msgid.parse(OWN)],
+)  # fmt: skip
+@pytest.mark.usefixtures("shop")
+def test_message_is_found_by_any_form_of_its_id(id):
+    """Each form gives the same positions and the entry of the processor."""
+    lines, _ = story(id, "orders.parquet", store=SqliteStore("states.db"))
+    kinds = [line.partition(":")[0] for line in lines if not line.startswith("born")]
+    assert kinds == ["position", "redelivered", "again", "dead letter", "redelivered", "handled"]
+
+
+@pytest.mark.parametrize("type", ["VARCHAR", "BLOB", "UUID", "lower"])
+def test_message_is_found_in_any_stored_form(tmp_path, type):
+    """A column of text, of bytes or of UUIDs has the message and its output."""
+    import duckdb
+
+    from msgid.audit import trace
+
+    ids = [OWN, str(msgid.derive_id(OWN, "output 3")), "0156F7E71C361B21BC024CCDBE00000008"]
+    value = {"VARCHAR": "id", "lower": "lower(id)", "BLOB": "unhex(id)", "UUID": "CAST(substr(id, 3) AS UUID)"}[type]
+    path = tmp_path / "ids.parquet"
+    duckdb.sql(f"COPY (SELECT {value} AS id FROM (VALUES {', '.join(f'($${id}$$)' for id in ids)}) t(id)) TO '{path}'")
+    found = trace(OWN, path)
+    assert [event.kind for event in found.events] == ["born", "landed", "output"]
+    assert "output 3" in found.events[-1].text
+
+
+@pytest.mark.usefixtures("shop")
+def test_position_and_the_id_of_a_position_find_the_same_row():
+    """A record without an ID of its own is found by its position, and by the ID of that position."""
+    assert story("orders/1:703", "orders.parquet") == story(place_id(703), "orders.parquet")
+    assert story(place_id(703), "orders.parquet")[0][1].startswith("position: in kafka:kafka/orders/1 at offset 703 ")
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize("id", ["orders/1:700", place_id(700)])
+def test_lost_message_has_its_neighbours(id):
+    """The offset is in a missing range, and the rows at its two ends are named."""
+    _, notes = story(id, "orders.parquet")
+    assert notes[0] == (
+        "orders.parquet: offset 700 of kafka:kafka/orders/1: it is missing, with offsets 700 to 701; "
+        "699 landed before it, 702 after it"
+    )
+
+
+def test_lost_message_of_a_process_has_its_neighbours(tmp_path):
+    """An ID without a position has the IDs of its process before and after it."""
+    path = tmp_path / "ids.txt"
+    path.write_text(f"{OWN[:-1]}6\n{OWN[:-1]}9\n", encoding="utf-8")
+    _, notes = story(OWN, path)
+    assert notes[0] == f"{path}: of the same process, it has '{OWN[:-1]}6' before it and '{OWN[:-1]}9' after it"
+
+
+def test_odd_spelling_is_found_and_named(tmp_path):
+    """Mixed letters and white space are found by a second search."""
+    path = tmp_path / "ids.csv"
+    path.write_text(f"id,content\n {OWN[:20].lower()}{OWN[20:]} ,x\n", encoding="utf-8")
+    lines, _ = story(OWN, path)
+    assert "spelled ' 0156f7e71c361b21bc024CCDBE00000007 '" in lines[1]
+
+
+def test_retry_of_rocketmq_and_its_dead_letter(tmp_path):
+    """The retry topic is named with its first place; the dead letter with its group."""
+    unique, first = "7F0000010000238F000000000001E240", "0A0000010000238F0000000000000007"
+    base = {"brokerName": "a", "queueId": 0, "storeTimestamp": (START + 5) * 1000, "body": "x"}
+    retry = {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0", "ORIGIN_MESSAGE_ID": first}
+    rows = [
+        {**base, "topic": "orders", "queueOffset": 7, "offsetMsgId": first, "properties": json.dumps({"UNIQ_KEY": unique})},
+        {**base, "topic": "orders", "queueOffset": 1, "storeTimestamp": (START + 9) * 1000, "offsetMsgId": "",
+         "properties": json.dumps({"UNIQ_KEY": unique, **retry})},
+        {**base, "topic": "%DLQ%billing", "queueOffset": 0, "storeTimestamp": (START + 20) * 1000, "offsetMsgId": "",
+         "properties": json.dumps({"UNIQ_KEY": unique})},
+    ]  # fmt: skip
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "rocket.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    for id in (unique.lower(), first):
+        lines, _ = story(id, path)
+        told = [line.partition(" [")[0] for line in lines if not line.startswith("born")]
+        assert told == [
+            "position: in rocketmq:a/orders/0 at offset 7",
+            f"redelivered: in rocketmq:a/%RETRY%billing/0 at offset 1, first place {first}",
+            "dead letter: in %DLQ%billing; in rocketmq:a/%DLQ%billing/0 at offset 0",
+        ]
+
+
+def test_dead_letter_of_a_share_group_is_found_by_its_first_place(tmp_path):
+    """It has no ID: its headers name the place, the deliveries and the reason."""
+    about = {"topic": b"orders", "partition": b"1", "offset": b"703", "delivery.count": b"5", "message": b"no address"}
+    headers = [(f"__dlq.errors.{name}", value) for name, value in about.items()]
+    path = tmp_path / "orders.parquet"
+    write(path, [record(703, b"plain"), record(0, None, *headers, topic="dead", partition=0, at=START + 900)])
+    lines, _ = story(place_id(703), path)
+    assert lines[2].partition("; in ")[0] == (
+        "dead letter: no address (deliveries: 5); first place kafka:kafka/orders/1 offset 703"
+    )
+
+
+def test_dead_letter_of_danube_is_found_by_its_first_place(tmp_path):
+    """Its attributes name the place and the reason."""
+    import duckdb
+
+    attributes = "{'x-original-topic': 'orders', 'x-original-topic-offset': '7', 'x-failure-reason': 'no address'}"
+    path = tmp_path / "danube.parquet"
+    duckdb.sql(
+        f"COPY (SELECT 'orders' AS topic, 7 AS \"offset\", NULL::MAP(VARCHAR, VARCHAR) AS attributes UNION ALL "
+        f"SELECT 'dead', 0, MAP {attributes}) TO '{path}'"
+    )
+    lines, _ = story("orders:7", path, source="topic", offset="offset", id=None)
+    assert [line.partition(" [")[0] for line in lines] == [
+        "position: in orders at offset 7",
+        "dead letter: no address; first place orders offset 7; in dead at offset 0",
+    ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_forgotten_message_is_told(shop):
+    """Its entry was deleted; the key of its row finds the hash that is kept."""
+    store = SqliteStore("states.db")
+    store.forget(2**62)
+    lines, _ = story(OWN, "orders.parquet", store=store)
+    assert [line for line in lines if line.startswith("handled")] == [
+        "handled: by shipping, key 'shop 5'; its entry was deleted since: a redelivery is too late "
+        "[store, handler shipping]"
+    ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_input_that_cannot_be_searched_is_a_note(tmp_path):
+    """The other inputs are searched."""
+    (tmp_path / "other.csv").write_text("amount\n5\n", encoding="utf-8")
+    _, notes = story(OWN, "orders.parquet", "other.csv")
+    assert any(note.startswith("not looked at: other.csv: a column named id is missing") for note in notes)
+    with pytest.raises(ValueError, match="a column named id is missing"):
+        story(OWN, "other.csv")
+    with pytest.raises(InvalidMessageId):
+        story("", "orders.parquet")
+
+
+@pytest.mark.usefixtures("shop")
+def test_command_has_the_exit_status_of_what_it_found():
+    """0: found. 1: not found. 2: a wrong input, in one line."""
+    from click.testing import CliRunner
+
+    from msgid.cli import msgid as command
+
+    def run(*arguments):
+        done = CliRunner().invoke(command, ["trace", *arguments])
+        return done.exit_code, done.output
+
+    assert run(OWN, "orders.parquet", "--store", "sqlite:states.db")[0] == 0
+    code, text = run(OWN, "orders.parquet", "--json")
+    assert code == 0 and json.loads(text)["events"][1]["kind"] == "position"
+    assert run("orders/1:700", "orders.parquet")[0] == 1
+    for wrong in ((OWN, "missing.parquet"), (OWN, "orders.parquet", "--store", "sqlite:missing.db"), ("", "orders.parquet")):
+        code, text = run(*wrong)
+        assert (code, text.count("\n")) == (2, 1), text
