@@ -85,9 +85,9 @@ FIRST: dict[str, str] = {
     "msgid.schemas": "check_schema SchemaRegistry Schema from_confluent",
     "msgid.retention": "RetentionPolicy is_expired Cleaner",
     "msgid.processing": "Processor AsyncProcessor Message SqliteStore PostgresStore MemoryStore",
-    "msgid.audit": "audit_file audit_table audit_ids compare doctor",
+    "msgid.audit": "audit_file audit_table audit_ids compare trace doctor",
     "spark_ext": "position_id derive_id try_parse_id is_valid_id deduplicate write_once read_table upsert_postgres "
-    "audit compare",
+    "audit compare trace",
 }
 
 
@@ -125,6 +125,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "msgid.audit": {
         "Audit a table": "audit_table audit_file audit_ids AuditOptions ColumnNames",
         "Compare two sides": "compare digest merge_digests",
+        "One message": "trace Trace Event",
         "Who made the IDs": "doctor collision_risk",
         "The report": "Report Finding Gap Severity",
         "The checks": "CHECKS",
@@ -147,6 +148,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict",
         "Audits": "audit AuditReport",
         "Two sides": "compare digest",
+        "One message": "trace",
         "Retention": "is_expired segment_report",
         "SQL": "register",
         "Message formats of your own": "register_message_format MessageFormat FormatOption",

@@ -12,7 +12,7 @@ from uuid import UUID
 import duckdb
 
 from msgid import kafka, layout, rocketmq
-from msgid._message import read_id
+from msgid._message import key_text, read_id
 from msgid._moments import UNIX_EPOCH, moment_of
 from msgid._validate import quote
 from msgid.audit._duck import Duck, Limits, literal, quoted
@@ -116,7 +116,7 @@ def forms_of(id: str, *, is_child: bool = False) -> Forms:
         blobs = [bytes.fromhex(id[2:])] if re.fullmatch("0x(?:[0-9A-F]{2})+", id) else blobs
         return Forms(texts, blobs, [])
     if is_child:
-        return Forms(texts, blobs, [UUID(bytes=body)])
+        return Forms([id, id.lower()], blobs, [UUID(bytes=body)])
     uuids = [UUID(bytes=body)] if len(raw) <= layout.ID_LENGTH else []
     if len(raw) != layout.ID_LENGTH:  # 16 bytes do not tell a UUID, version 0 and version 1 apart
         versions = (layout.VERSION_0, layout.VERSION_1)[: 2 if uuids else 1]
@@ -144,7 +144,8 @@ class Wanted:
     def __init__(self, given: Any) -> None:
         self.ids: list[str] = []
         self.places: list[tuple[str, int]] = []
-        self.texts: dict[str, str] = {}
+        self.roles: dict[str, str] = {}
+        self._texts: dict[str, None] = {}
         self._uuids: list[UUID] = []
         self._blobs: dict[bytes, None] = {}
         self._position = _POSITION.fullmatch(given) if isinstance(given, str) else None
@@ -169,16 +170,16 @@ class Wanted:
         for name, forms in named.items():
             self._uuids += forms.uuids
             self._blobs.update(dict.fromkeys(forms.blobs))
+            self._texts.update(dict.fromkeys(forms.texts))
             texts = [*forms.texts, *(blob.hex() for blob in forms.blobs), *map(str, forms.uuids)]
-            self.texts.update((text if name == MAIN else text.upper(), name) for text in texts)
-            self.texts.update((text.upper(), name) for text in texts)
+            self.roles.update((text.upper(), name) for text in texts)
         return True
 
     def role_of(self, value: Any) -> str | None:
         """Return ``message`` or the name of a child for the value of a column; None for another value."""
         text = value.hex() if isinstance(value, bytes) and not value.isascii() else value
         text = text.decode() if isinstance(text, bytes) else str(text)
-        return self.texts.get(text.upper()) or (self.texts.get(value.hex().upper()) if type(value) is bytes else None)
+        return self.roles.get(text.upper()) or (self.roles.get(value.hex().upper()) if type(value) is bytes else None)
 
     def values(self, *, children: bool = True) -> dict[str, list[Any]]:
         """Return the stored forms by the type of DuckDB."""
@@ -187,7 +188,7 @@ class Wanted:
             return {"VARCHAR": [one for form in forms for one in form.texts],
                     "BLOB": [one for form in forms for one in form.blobs],
                     "UUID": [one for form in forms for one in form.uuids]}  # fmt: skip
-        return {"VARCHAR": [*self.texts], "BLOB": [*self._blobs], "UUID": self._uuids}
+        return {"VARCHAR": [*self._texts], "BLOB": [*self._blobs], "UUID": self._uuids}
 
     def by_role(self, type: str) -> dict[str, list[Any]]:
         """Return the stored forms of a type by ``message`` and the names of its children."""
@@ -436,6 +437,8 @@ def _content(columns: Columns, values: Mapping[str, Any]) -> tuple[Any, ...] | N
 def _carried(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return headers, properties and attributes by name, and the columns of text."""
     carried: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, str)}
+    if isinstance(values.get("key"), bytes):
+        carried["key"] = key_text(values["key"])
     for name in _CARRIERS[:3]:
         held = values.get(name)
         if isinstance(held, str):
@@ -571,6 +574,7 @@ def _born(id: str) -> Event:
 def trace(
     id: Any,
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
+    /,
     *,
     store: Any = None,
     format: Format | None = None,
@@ -631,8 +635,8 @@ def _traced(
         for row in rows:
             if row.role != MAIN:
                 continue
-            if row.id is not None:
-                wanted.add(row.id)
+            if row.id is not None and not (is_uuid(row.id) and wanted.role_of(row.id) == MAIN):
+                wanted.add(row.id)  # a UUID can be the form of an ID that is known
             if row.log is not None and row.offset is not None and (row.log, row.offset) not in wanted.places:
                 wanted.places.append((row.log, row.offset))
         if known == (len(wanted.ids), len(wanted.places)):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from msgid.audit._options import ColumnNames
 
 
-def trace(id: Any, df: DataFrame, **columns: Unpack[ColumnNames]) -> DataFrame:
+def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFrame:
     """Return the rows of one message and of the outputs that its handlers derived from it.
 
     The filters compare a column with the stored forms of the ID, so Parquet, Delta and Iceberg skip files and row
