@@ -502,9 +502,9 @@ def trace(given: str, inputs: tuple[str, ...], store: str | None, as_json: bool,
         opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
         found = traced(given, list(inputs), store=opened, **named)
     except Exception as error:
-        if not isinstance(error, click.ClickException | OSError | ImportError | ValueError | sqlite3.Error):
-            if not type(error).__module__.startswith("psycopg"):
-                raise
+        is_input = isinstance(error, click.ClickException | OSError | ImportError | ValueError | sqlite3.Error)
+        if not is_input and not type(error).__module__.startswith("psycopg"):
+            raise
         reason = " ".join((error.message if isinstance(error, click.ClickException) else str(error)).split())
         click.echo(f"Error: {reason}", err=True)
         sys.exit(WRONG_INPUT)

@@ -11,8 +11,8 @@ severity  check            scope            count  example
 error     missing_offsets  kafka:kafka/a/0      3  6 to 8
 
 `audit_table` audits an Arrow table, `audit_file` a file and `audit_ids` IDs alone. `compare` names the messages that
-were sent and did not land, and `digest` lets it read only the blocks that differ. `trace` tells the story of one message.
-All need the extra ``arrow``.
+were sent and did not land, and `digest` lets it read only the blocks that differ. `trace` tells the story of one
+message. All need the extra ``arrow``.
 `spark_ext.audit` makes the same report of a DataFrame of any size. The checks are in `CHECKS`.
 """
 

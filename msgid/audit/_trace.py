@@ -208,6 +208,11 @@ class Wanted:
             one.pid << 32 | one.sequence for one in self._parsed() if one.origin == "position"
         }
 
+    @property
+    def has_position(self) -> bool:
+        """Whether an ID of the message holds a position."""
+        return any(one.origin == "position" for one in self._parsed())
+
     def is_at(self, log: str, offset: int) -> bool:
         """Return whether the message is at a position."""
         if any(offset == number and (log == name or log.endswith(f"/{name}")) for name, number in self.places):
@@ -254,6 +259,8 @@ class Input:
 
     def __init__(self, duck: Duck, path: Any, named: Mapping[str, Any], format: Format | None) -> None:
         self._duck, self.name = duck, str(path)
+        self._read: dict[tuple[str, int], dict[str, Any]] = {}
+        self._done: set[str] = set()
         source = open_file(duck, path, format=format)
         if any(part.kinds for part in source.parts):
             source = keep(duck, source, source.readable)
@@ -284,7 +291,8 @@ class Input:
             if compared is not None and (values := of[compared[1]]):
                 tests.append(f"{compared[0]} IN ({', '.join(map(_literal, values))})")
         offset = self.columns.offset
-        if offset is not None and (offsets := wanted.offsets()):
+        has_ids = self.columns.id is not None and wanted.ids and not wanted.has_position
+        if offset is not None and not has_ids and (offsets := wanted.offsets()):
             tests.append(f"{quoted(offset)} IN ({', '.join(map(str, sorted(offsets)))})")
         for name in _CARRIERS:
             if name in self._source.readable:
@@ -313,7 +321,7 @@ class Input:
         several = ", ".join(literal(one) for one in dict.fromkeys(one.upper() for one in texts))
         rows = []
         for values, *place in self._selected([f"upper(trim({quoted(name)}, {literal(_SPACES)})) IN ({several})"]):
-            row = self._row(wanted, {**values, name: values[name].strip()}, *place)
+            row = self._row(wanted, {**values, name: (values[name] or "").strip()}, *place)
             if row is not None:
                 rows.append(row._replace(evidence=f"{row.evidence}, spelled {quote(values[name])}"))
         return rows
@@ -321,7 +329,10 @@ class Input:
     def _selected(self, tests: Sequence[str]) -> list[tuple[dict[str, Any], str, int]]:
         """Return the rows that pass any test, each with its file and its number."""
         names, types = self._source.readable, self._source.columns
-        found: dict[tuple[str, int], dict[str, Any]] = {}
+        if self._source.parts[0].rows.startswith("read_parquet("):
+            found = self._read  # by their files and numbers; other rows have no numbers, and are read again
+        else:
+            found = {}
         for part in self._source.parts:
             file = _FILE.search(part.rows) if part.rows.startswith("read_parquet(") else None
             place = f"{file[1]} AS msgid_file, file_row_number AS msgid_row" if file else "NULL, NULL"
@@ -333,7 +344,7 @@ class Input:
             )
             inner = f"SELECT {values}, {place} FROM {part.rows_of(names, with_kinds=False)}"
             # One query for each test lets DuckDB skip row groups of Parquet by their statistics.
-            for test in tests if file else [" OR ".join(tests)]:
+            for test in [one for one in tests if one not in self._done] if file else [" OR ".join(tests)]:
                 try:
                     read = self._duck.rows(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS}")
                 except duckdb.Error as error:
@@ -341,6 +352,7 @@ class Input:
                 for *cells, path, number in read:
                     key = (self.name, len(found)) if path is None else (path, number)
                     found[key] = dict(zip(names, cells, strict=True))
+        self._done.update(tests)
         return [(values, *key) for key, values in sorted(found.items(), key=lambda one: one[0])]
 
     def _row(self, wanted: Wanted, values: dict[str, Any], path: str, number: int) -> Row | None:
@@ -385,7 +397,9 @@ class Input:
                     f"max({number}) FILTER ({number} < {offset}), min({number}) FILTER ({number} > {offset}), "
                     f"count(*) FILTER ({number} = {offset})"
                 )
-                for *parts, before, after, same in self._duck.rows(f"SELECT {', '.join([*keys, ends])} FROM ({text}){grouped}"):
+                for *parts, before, after, same in self._duck.rows(
+                    f"SELECT {', '.join([*keys, ends])} FROM ({text}){grouped}"
+                ):
                     log = _log(columns, dict(zip(columns.source, parts, strict=True)))
                     if log is None or same or not wanted.is_at(log, offset):
                         continue
@@ -401,10 +415,10 @@ class Input:
                 if one.origin in ("position", "derived"):
                     continue
                 prefix, text = str(one)[: 2 * layout.PREFIX_LENGTH], str(one)
-                name, scan = quoted(id), self._source.scan([id])
+                name, scan = f"upper({quoted(id)})", self._source.scan([id])
                 query = (
                     f"SELECT max({name}) FILTER ({name} < '{text}'), min({name}) FILTER ({name} > '{text}') "
-                    f"FROM ({scan}) WHERE {name} >= '{prefix}' AND {name} < '{prefix}g'"
+                    f"FROM ({scan}) WHERE {name} >= '{prefix}' AND {name} < '{prefix}G'"
                 )
                 ((low, high),) = self._duck.rows(query)
                 near = [f"{quote(value)} {side} it" for value, side in ((low, "before"), (high, "after")) if value]
@@ -446,7 +460,7 @@ def _carried(values: Mapping[str, Any]) -> dict[str, Any]:
                 held = json.loads(held)
         if isinstance(held, list):
             pairs = [(*one.values(),) if isinstance(one, dict) else one for one in held]
-            held = {pair[0]: pair[1] for pair in pairs if isinstance(pair, tuple | list) and len(pair) == 2}
+            held = {pair[0]: pair[1] for pair in pairs if isinstance(pair, tuple | list) and len(pair) > 1}
         if isinstance(held, dict):
             if [*held] == ["key", "value"] and isinstance(held["key"], list):  # DuckDB's former form of a map
                 held = dict(zip(held["key"], held["value"], strict=False))
@@ -513,7 +527,9 @@ def story(rows: Sequence[Row], handled: Sequence[Any], wanted: Wanted) -> list[E
     for row in ordered:
         where = f"in {row.log} at offset {row.offset}" if row.log is not None and row.offset is not None else ""
         if row.role not in (MAIN, "dead letter", "made from it"):
-            events.append(Event(row.at, "output", " ".join(filter(None, (f"{row.role}, {row.id}, landed", where))), row.evidence))
+            events.append(
+                Event(row.at, "output", " ".join(filter(None, (f"{row.role}, {row.id}, landed", where))), row.evidence)
+            )
             continue
         if row.role == "made from it":
             events.append(Event(row.at, "output", f"{row.id or 'a row'} is made from it", row.evidence))
@@ -559,16 +575,21 @@ def story(rows: Sequence[Row], handled: Sequence[Any], wanted: Wanted) -> list[E
 
 
 def _born(id: str) -> Event:
-    """Return what an ID says of itself."""
+    """Return the facts that an ID holds."""
     try:
         known = parse(id)
     except ValueError:
-        return Event(None, "born", f"{id}: a {'UUID' if is_uuid(id) else 'text'}, which holds neither time nor process")
+        return Event(
+            None,
+            "born",
+            f"{id}: a {'UUID' if is_uuid(id) else 'text'}, which holds neither time nor process",
+            "the ID",
+        )
     if not isinstance(known, MessageId):
-        return Event(None, "born", f"{id}: {known.kind}, {known.host}")
+        return Event(None, "born", f"{id}: {known.kind}, {known.host}", "the ID")
     text = {"position": f"at offset {known.pid << 32 | known.sequence} of a log", "derived": "derived from another ID"}
     process = f"node {known.mac} ({known.origin}), pid {known.pid}, sequence {known.sequence}"
-    return Event(known.time, "born", f"{id}: {text.get(known.origin, process)}")
+    return Event(known.time, "born", f"{id}: {text.get(known.origin, process)}", "the ID")
 
 
 def trace(
@@ -580,7 +601,7 @@ def trace(
     format: Format | None = None,
     **columns: Unpack[ColumnNames],
 ) -> Trace:
-    r"""Return the story of one message: where it landed, who handled it, and what was made from it.
+    r"""Return the story of one message: where it landed, its handlers, and its outputs.
 
     Text is found in upper case, in lower case, as given, and with its last 16 digits in lower case. An input without it
     is read again for any other spelling.
@@ -613,28 +634,35 @@ def trace(
         duck.close()
 
 
-def _traced(
-    duck: Duck, wanted: Wanted, paths: Sequence[Any], store: Any, named: Mapping[str, Any], format: Format | None
-) -> Trace:
-    searched, notes = [], []
+def _opened(
+    duck: Duck, paths: Sequence[Any], named: Mapping[str, Any], format: Format | None, *, has_store: bool
+) -> tuple[list[Input], list[str]]:
+    """Return the inputs that can be searched, and notes of the others."""
+    searched: list[Input] = []
+    notes: list[str] = []
     for path in paths:
         try:
             searched.append(Input(duck, path, named, format))
         except FileNotFoundError:
             raise
         except ValueError as error:
-            if len(paths) == 1 and store is None:
+            if len(paths) == 1 and not has_store:
                 raise
             notes.append(f"not looked at: {path}: {error}")
     for one in searched:
         notes += [f"not looked at: {one.name}: column {quote(name)} cannot be searched for an ID: cast it to text"
                   for name in one.unsearched]  # fmt: skip
+    return searched, notes
+
+
+def _traced(
+    duck: Duck, wanted: Wanted, paths: Sequence[Any], store: Any, named: Mapping[str, Any], format: Format | None
+) -> Trace:
+    searched, notes = _opened(duck, paths, named, format, has_store=store is not None)
     rows = [row for one in searched for row in one.rows(wanted)]
     for _ in range(3):  # a row can tell another ID or position of the message
         known = len(wanted.ids), len(wanted.places)
-        for row in rows:
-            if row.role != MAIN:
-                continue
+        for row in (row for row in rows if row.role == MAIN):
             if row.id is not None and not (is_uuid(row.id) and wanted.role_of(row.id) == MAIN):
                 wanted.add(row.id)  # a UUID can be the form of an ID that is known
             if row.log is not None and row.offset is not None and (row.log, row.offset) not in wanted.places:
@@ -652,6 +680,8 @@ def _traced(
             notes.append("no input has a row of the message, but it was handled")
     if has_message and not any(row.role.startswith(("output ", "new ", "made")) for row in rows):
         notes.append(f"outputs: none of output 0 to {OUTPUTS - 1} and new 1 to {OUTPUTS} was found in the inputs")
+    if store is not None and not handled:
+        notes.append("no handler of the store has handled it")
     if store is None:
         notes.append("not looked at: the stores of processors (pass `store`)")
     return Trace(wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted), notes)

@@ -25,7 +25,9 @@ def test_rows_of_a_message_and_of_its_outputs_are_found(spark, tmp_path, form):
 @pytest.mark.parametrize("id", ["orders/1:700", str(msgid.position_id("kafka:kafka/orders/1", 700, 1_700_000_000))])
 def test_row_of_a_position_is_found(spark, id):
     """The same offset of another log is another message."""
-    df = spark.createDataFrame([("orders", 1, 700), ("orders", 2, 700), ("orders", 1, 701)], "topic string, partition int, offset long")
+    df = spark.createDataFrame(
+        [("orders", 1, 700), ("orders", 2, 700), ("orders", 1, 701)], "topic string, partition int, offset long"
+    )
     assert [row.partition for row in spark_ext.trace(id, df).collect()] == [1]
 
 
@@ -41,7 +43,7 @@ def test_files_without_the_message_are_not_read(spark, tmp_path):
             path.write_bytes(raw)
     df = spark.read.parquet(str(tmp_path))
     assert spark_ext.trace(OWN, df).count() == 1
-    with pytest.raises(Exception, match="(?i)parquet|corrupt|page"):
+    with pytest.raises(Exception, match=r"(?i)parquet|corrupt|page"):
         df.agg({"id": "max"}).where("`max(id)` = ''").collect()
 
 

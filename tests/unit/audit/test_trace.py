@@ -38,8 +38,9 @@ def write(path, rows):
     import pyarrow.parquet as pq
 
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    fields = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"),
-              "key": pa.binary(), "value": pa.binary(), "headers": pa.list_(header)}  # fmt: skip
+    fields = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(),
+              "timestamp": pa.timestamp("us", "UTC"), "key": pa.binary(),
+              "value": pa.binary(), "headers": pa.list_(header)}  # fmt: skip
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), path)
 
 
@@ -79,13 +80,13 @@ def story(id, /, *inputs, **options):
 
 
 def test_story_of_a_parcel_line_by_line(shop):
-    """The parcel was redelivered, its contents changed once, it died, was driven again, was handled, and has an output."""
+    """The parcel was redelivered, changed once, was a dead letter, was sent again, was handled, and has an output."""
     from msgid.audit import trace
 
     lines, notes = story(OWN, "orders.parquet", "parcels.csv", store=SqliteStore("states.db"))
     rows = "[orders.parquet row"
     assert [line.replace(f"{Path.cwd()}/", "") for line in lines] == [
-        f"born: {OWN}: node 56:f7:e7:1c:36:1b (mac), pid 8636, sequence 7 []",
+        f"born: {OWN}: node 56:f7:e7:1c:36:1b (mac), pid 8636, sequence 7 [the ID]",
         f"position: in kafka:kafka/orders/1 at offset 702 {rows} 1]",
         f"redelivered: in kafka:kafka/orders/1 at offset 704 {rows} 3]",
         f"again: landed again in kafka:kafka/orders/1 at offset 704; CONTENTS DIFFER from its first row {rows} 4]",
@@ -166,7 +167,8 @@ def test_retry_of_rocketmq_and_its_dead_letter(tmp_path):
     base = {"brokerName": "a", "queueId": 0, "storeTimestamp": (START + 5) * 1000, "body": "x"}
     retry = {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0", "ORIGIN_MESSAGE_ID": first}
     rows = [
-        {**base, "topic": "orders", "queueOffset": 7, "offsetMsgId": first, "properties": json.dumps({"UNIQ_KEY": unique})},
+        {**base, "topic": "orders", "queueOffset": 7, "offsetMsgId": first,
+         "properties": json.dumps({"UNIQ_KEY": unique})},
         {**base, "topic": "orders", "queueOffset": 1, "storeTimestamp": (START + 9) * 1000, "offsetMsgId": "",
          "properties": json.dumps({"UNIQ_KEY": unique, **retry})},
         {**base, "topic": "%DLQ%billing", "queueOffset": 0, "storeTimestamp": (START + 20) * 1000, "offsetMsgId": "",
@@ -253,8 +255,13 @@ def test_command_has_the_exit_status_of_what_it_found():
 
     assert run(OWN, "orders.parquet", "--store", "sqlite:states.db")[0] == 0
     code, text = run(OWN, "orders.parquet", "--json")
-    assert code == 0 and json.loads(text)["events"][1]["kind"] == "position"
+    assert code == 0
+    assert json.loads(text)["events"][1]["kind"] == "position"
     assert run("orders/1:700", "orders.parquet")[0] == 1
-    for wrong in ((OWN, "missing.parquet"), (OWN, "orders.parquet", "--store", "sqlite:missing.db"), ("", "orders.parquet")):
+    for wrong in (
+        (OWN, "missing.parquet"),
+        (OWN, "orders.parquet", "--store", "sqlite:missing.db"),
+        ("", "orders.parquet"),
+    ):
         code, text = run(*wrong)
         assert (code, text.count("\n")) == (2, 1), text
