@@ -10,11 +10,11 @@ from pyspark.sql.types import ArrayType, StructType
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity, uuid_of_digits
 from spark_ext.columns._moments import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -67,7 +67,6 @@ FORMATS: Final = (_Kafka(),)
 _NEEDED: Final = ("topic", "partition", "offset", "timestamp", "value")
 _HEADERS, _BROKEN, _OWN, _DEAD = "_msgid_headers", "_msgid_broken", "_msgid_own", "_msgid_dead"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
-_UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 """Where the groups of a UUID are in its digits, and how many each has."""
 
 
@@ -80,9 +79,9 @@ def _rows(
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
     headers, broken, own_header = F.col(_HEADERS), F.col(_BROKEN), F.col(_OWN)
-    own = own_id(own_header)
+    own = header_identity(own_header)
     if header_type == "uuid":
-        own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)
+        own = F.when(F.octet_length(own_header) == UUID_LENGTH, uuid_of_digits(F.hex(own_header))).otherwise(own)
     source = _source(df, cluster)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
@@ -129,12 +128,6 @@ def _no_first_id(headers: Column) -> Column:
 def _source(df: DataFrame, cluster: str) -> Column:
     partition = integer_column(df, "partition").try_cast("int").cast("string")
     return F.concat(F.lit(f"kafka:{cluster}/"), text_of(df, "topic"), F.lit("/"), partition)
-
-
-def _uuid_text(raw: Column) -> Column:
-    """Return the text of the UUID that 16 bytes are."""
-    digits = F.lower(F.hex(raw))
-    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in _UUID_PARTS))
 
 
 def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:

@@ -27,13 +27,13 @@ from msgid.rocketmq import (
     UNIQUE_KEY,
 )
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -104,7 +104,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     properties, broken = (F.col(_PROPERTIES), F.col(_BROKEN)) if is_decoded else _properties(df)
     log = _placed() if is_decoded else place(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
-    own = own_id(own_text.cast("binary"))
+    own = header_identity(own_text.cast("binary"))
     source = _source(df, log)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(

@@ -28,7 +28,7 @@ def imports():
 LAYERS = {
     "msgid": [
         ["errors", "layout"],
-        ["_retrying", "_validate"],
+        ["_arrow_schema", "_retrying", "_validate"],
         ["_moments"],
         ["_postgres"],
         ["_contents", "ids"],
