@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from msgid._validate import quote
 from msgid.ids._bytes import check_several, identity, is_missing, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,7 +42,8 @@ class UnreadColumn(ValueError):
 
 def check_ids(ids: object) -> None:
     """Raise `TypeError` if a single ID, a table, or another value that is not several IDs is passed in their place."""
-    if is_table(ids):
+    first = ids[0] if isinstance(ids, Sequence) and len(ids) else None
+    if is_table(ids) or (isinstance(first, Mapping) and first):
         raise TypeError(f"ids must be IDs, got a table of type {type(ids).__name__}: pass its column of IDs")
     check_several(ids)
 
@@ -197,6 +199,13 @@ class Cells(NamedTuple):
     nulls: NDArray[np.bool_] | None = None
     places: NDArray[np.int64] | None = None
 
+    def values(self) -> Iterator[str | bytes | None]:
+        """Yield the text or bytes of each cell."""
+        for cell, (start, end) in enumerate(itertools.pairwise(self.offsets.tolist())):
+            raw = self.data[start:end].tobytes()
+            value = raw.decode("latin-1") if self.is_text else raw
+            yield None if self.nulls is not None and self.nulls[cell] else value
+
 
 def cells_of(ids: Any) -> list[Cells] | tuple[Any, ...]:
     """Return a column of IDs as cells, in the order of its rows; a tuple of the values if they are objects of Python.
@@ -207,15 +216,57 @@ def cells_of(ids: Any) -> list[Cells] | tuple[Any, ...]:
     check_ids(ids)
     if is_of("numpy", ids):
         return _cells_of_numpy(ids)
-    if is_of("pandas", ids) and str(ids.dtype) == "object":
-        return tuple(None if is_missing(value) else value for value in ids)
-    if not any(hasattr(ids, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
+    if not _is_arrow(ids):
         return tuple(ids)
+    _check_type(array := _exported(ids))
+    return [_cells_of_arrow(chunk) for chunk in (array.chunks if hasattr(array, "chunks") else [array])]
+
+
+def values_of(ids: Any) -> Iterable[Any]:
+    """Return the text, bytes or other value of each ID of a column, as it was written; None for a missing one.
+
+    Raises:
+        TypeError: if the column is not of text, bytes or UUIDs, or ``ids`` is one ID or a table.
+    """
+    check_ids(ids)
+    if is_of("numpy", ids):
+        cells = _cells_of_numpy(ids)
+        ids = cells if isinstance(cells, tuple) else cells[0].values()
+    elif _is_arrow(ids):
+        _check_type(array := _exported(ids))
+        ids = array.to_pylist()
+    return (None if is_missing(value) else plain(value) for value in ids)
+
+
+def _is_arrow(ids: Any) -> bool:
+    """Return whether a column exports Arrow; one of pandas does so, unless it has objects of Python."""
+    if is_of("pandas", ids):
+        return str(ids.dtype) != "object"
+    return any(hasattr(ids, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__"))
+
+
+def _exported(ids: Any) -> Any:
     try:
-        array = arrow_of(ids)
+        return readable(arrow_of(ids))
     except UnreadColumn as error:
         raise TypeError(f"ids must be {_ALLOWED}; it {error}") from None
-    return [_cells_of_arrow(chunk) for chunk in (array.chunks if hasattr(array, "chunks") else [array])]
+
+
+def _check_type(array: Any) -> None:
+    """Raise TypeError if an Arrow array is not of text, bytes, UUIDs or NULLs."""
+    import pyarrow as pa
+
+    kind, types = array.type, pa.types
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    known = (
+        types.is_null, types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
+        types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary,
+    )  # fmt: skip
+    if isinstance(kind, pa.BaseExtensionType) or any(is_known(kind) for is_known in known):
+        return
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    raise TypeError(f"ids must be {_ALLOWED}, got {kind}: {WAS_TEXT if is_number else CAST}")
 
 
 def _cells_of_arrow(array: Any) -> Cells:
@@ -226,28 +277,25 @@ def _cells_of_arrow(array: Any) -> Cells:
     if types.is_dictionary(kind):
         # Arrow cannot write out a dictionary whose rows are more than 2 GiB of text.
         places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return _placed(_cells_of_arrow(array.dictionary), places)
+        return _placed(_cells_of_arrow(readable(array.dictionary)), places)
     if types.is_run_end_encoded(kind):
         ends = np.clip(array.run_ends.to_numpy().astype(np.int64) - array.offset, 0, count)
-        return _placed(_cells_of_arrow(array.values), np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)))
+        return _placed(
+            _cells_of_arrow(readable(array.values)), np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        )
     is_uuid = isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUID
-    if isinstance(kind, pa.BaseExtensionType) and not is_uuid:
-        return _cells_of_arrow(readable(array))
     nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if is_uuid or types.is_null(kind):  # a UUID is not a message ID, so its text is not needed
         return Cells(np.zeros(0, np.uint8), np.zeros(count + 1, np.int64), True, nulls)
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if types.is_fixed_size_binary(kind):
         data, offsets = array.buffers()[1], (np.arange(count + 1, dtype=np.int64) + array.offset) * kind.byte_width
-    elif is_text or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+    else:
         array = array.cast(pa.large_string() if is_text else pa.large_binary())
         _, starts, data = array.buffers()
         offsets = np.zeros(1, np.int64)
         if starts is not None and count:
             offsets = np.frombuffer(starts, np.int64)[array.offset : array.offset + count + 1]
-    else:
-        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-        raise TypeError(f"ids must be {_ALLOWED}, got {kind}: {WAS_TEXT if is_number else CAST}")
     return Cells(np.frombuffer(data or b"", np.uint8), offsets, is_text, nulls)
 
 
