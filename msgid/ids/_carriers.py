@@ -364,6 +364,11 @@ def kind_in_duck(type: str) -> str | None:
     return "text" if type.startswith("ENUM(") else known.get(type)
 
 
+def is_identity_in_duck(type: str) -> bool:
+    """Return whether the text of a value of a type of DuckDB is its identity."""
+    return kind_in_duck(type) == "uuid"
+
+
 def text_in_duck(argument: str, name: str, value: str, type: str) -> str:
     """Return the text of an ID in SQL. Bytes are printable ASCII as it is, as in a header of Kafka, or hex digits.
 

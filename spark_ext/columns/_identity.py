@@ -53,7 +53,7 @@ def text_column(df: DataFrame, name: str) -> Column:
     return F.rtrim(text) if is_padded or "RTRIM" in field.dataType.simpleString().upper() else text
 
 
-def is_binary(df: DataFrame, name: str) -> bool:
+def has_bytes(df: DataFrame, name: str) -> bool:
     """Return whether the IDs of a column are binary."""
     return isinstance(df.schema[name].dataType, BinaryType)
 
@@ -67,13 +67,13 @@ def id_column(df: DataFrame, argument: str, name: str) -> Column:
         If the column is not of text or binary.
     """
     check_ids(df, argument, name)
-    return F.col(quoted_name(name)) if is_binary(df, name) else text_column(df, name)
+    return F.col(quoted_name(name)) if has_bytes(df, name) else text_column(df, name)
 
 
 def id_text(df: DataFrame, name: str) -> Column:
     """Return the text of IDs: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
     value, text = F.col(quoted_name(name)), text_column(df, name)
-    if is_binary(df, name):
+    if has_bytes(df, name):
         return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
     return text
 

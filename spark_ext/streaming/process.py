@@ -17,7 +17,7 @@ from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
-from spark_ext.columns._identity import id_column, is_binary, text_column
+from spark_ext.columns._identity import has_bytes, id_column, text_column
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
@@ -220,7 +220,7 @@ def _control(
     Python reads a column of IDs.
     """
     same, business = id_column(df, "id", id), text_column(df, key)
-    is_text = not is_binary(df, id)
+    is_text = not has_bytes(df, id)
     reasons = [] if reason is None else [column(reason)]
     reasons.append(misfit_reason(df))
     reasons.append(F.when(same.isNull() | (F.octet_length(same) == 0), F.lit("no id")))
