@@ -11,8 +11,17 @@ _INTEGER, _LONGEST_INTEGER = 2, 64
 """The number of the type Int in Arrow's schema, and its bits at most in Parquet."""
 
 
+def says_uuid(name: str) -> bool:
+    """Return whether the name of an extension type of Arrow says UUID: a program may have a type of its own.
+
+    >>> says_uuid("arrow.uuid"), says_uuid("my_package.uuid"), says_uuid("arrow.json")
+    (True, True, False)
+    """
+    return name.rpartition(".")[2].lower() == "uuid"
+
+
 def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
-    """Return the columns whose type in an Arrow schema is ``arrow.uuid`` or an integer of 128 bits.
+    """Return the columns whose type in an Arrow schema is UUID, here ``arrow.uuid``, or an integer of 128 bits.
 
     PyArrow reads neither the second type, nor the first one over bytes of variable length. The schema is a FlatBuffer;
     see Schema.fbs of Arrow.
@@ -29,7 +38,7 @@ def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
         for column in () if schema is None else schema.tables(1):
             name = column.text(0)
             pairs = {pair.text(0): pair.text(1) for pair in column.tables(6)}
-            if pairs.get("ARROW:extension:name") == UUID:
+            if says_uuid(pairs.get("ARROW:extension:name", "")):
                 found[name] = UUID
             type = column.table(3)
             if column.number(2, "B") == _INTEGER and type is not None and type.number(0, "i") > _LONGEST_INTEGER:

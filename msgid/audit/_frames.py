@@ -13,7 +13,7 @@ from msgid._arrow_schema import UUID, arrow_types
 from msgid._validate import quote
 from msgid.audit._duck import quoted
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.ids._carriers import UnreadColumn, arrow_of, check_ids, is_of, is_table, readable
+from msgid.ids._carriers import UnreadColumn, arrow_of, check_ids, is_of, is_table, of_field, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,7 @@ def ids_source(duck: Any, ids: Iterable[Any]) -> Source:
 def _frame_of(table: Any) -> _Frame | None:
     """Return a table in memory by its columns; None for one whose rows come as a stream."""
     if isinstance(table, pa.Table | pa.RecordBatch):
-        return _Frame(table.schema.names, table.column)
+        return _Frame(table.schema.names, lambda place: of_field(table.schema.field(place), table.column(place)))
     if isinstance(table, Mapping):
         columns = list(table.values())
         return _Frame([str(name) for name in table], lambda place: arrow_of(columns[place]))
@@ -172,13 +172,15 @@ class _Stream:
         self.refused: dict[str, str] = {}
         self._places: list[int] = []
         fields = []
-        for place, (name, type) in enumerate(zip(self.names, reader.schema.types, strict=True)):
+        self._all_fields = list(reader.schema)
+        for place, field in enumerate(self._all_fields):
+            name = field.name
             if self.names.index(name) != place:
                 self.refused[name] = f"it has several columns {quote(name)}"
             elif wanted is None or name in wanted:
-                empty = _empty(type)
+                empty = _empty(field)
                 if empty is None or _type_in_duck(duck, empty) is None:
-                    self.refused[name] = f"the column {quote(name)} is of {type}: cast it to text"
+                    self.refused[name] = f"the column {quote(name)} is of {field.type}: cast it to text"
                 else:
                     self._places.append(place)
                     fields.append((f"column{place}", empty.type))
@@ -190,7 +192,9 @@ class _Stream:
 
         def batches() -> Iterator[Any]:
             for batch in reader:
-                arrays = [readable(batch.column(place)) for place in self._places] or [pa.nulls(batch.num_rows)]
+                arrays = [of_field(self._all_fields[place], batch.column(place)) for place in self._places] or [
+                    pa.nulls(batch.num_rows)
+                ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
         return pa.RecordBatchReader.from_batches(self._schema, batches())
@@ -207,10 +211,10 @@ class _Stream:
         return Part(types, {name: quoted(one) for name, one in held.items()}, relation, not_in_use | self.refused)
 
 
-def _empty(type: Any) -> Any:
-    """Return an empty array of the type that `readable` makes of a type, or None if Arrow does not make one."""
+def _empty(field: Any) -> Any:
+    """Return an empty array of the type that a field has here, or None if Arrow does not make one."""
     try:
-        return readable(pa.nulls(0, type))
+        return of_field(field, pa.nulls(0, field.type))
     except pa.ArrowException:
         return None
 
@@ -284,7 +288,7 @@ def _arrow_part(duck: Any, file: File) -> Part:
         is_mapped = is_mapped and _is_mapped(memory, batch)
     if is_mapped:
         table = reader.read_all()
-        arrays = {name: readable(table.column(place)) for place, name in enumerate(table.column_names)}
+        arrays = {field.name: of_field(field, table.column(place)) for place, field in enumerate(table.schema)}
         (part,) = _registered(duck, file.shown, dict.fromkeys(arrays, "unknown"), arrays, {}).parts
         return part
     stream = _Stream(duck, batches, batches(), None)  # the rows are decompressed in each scan

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._arrow_schema import UUID
+from msgid._arrow_schema import UUID, says_uuid
 from msgid._validate import quote
 from msgid.ids._bytes import check_several, identity, is_missing, plain
 
@@ -164,7 +164,8 @@ def _of_polars(series: Any) -> Any:
 def readable(array: Any) -> Any:
     """Return an Arrow array as a type that every engine has, if there is one with the same values.
 
-    An extension type is its storage, but a UUID: its 16 bytes would be an ID of version 0.
+    An extension type is its storage, but a UUID: its 16 bytes would be an ID of version 0. A type of a program's own,
+    whose name says UUID, is that of Arrow.
     """
     import pyarrow as pa
 
@@ -175,8 +176,21 @@ def readable(array: Any) -> Any:
         return array.cast(pa.decimal128(type.precision, type.scale))
     if isinstance(type, pa.BaseExtensionType) and type.extension_name not in (UUID, "arrow.bool8"):
         storage = array.storage if isinstance(array, pa.Array) else array.cast(type.storage_type)
+        if says_uuid(type.extension_name) and type.storage_type == pa.binary(16):
+            return storage.cast(pa.uuid())
         return readable(storage)
     return array
+
+
+def of_field(field: Any, array: Any) -> Any:
+    """Return the array of a field as `readable` does; UUIDs if the field's metadata says so, as PyArrow leaves it there.
+
+    PyArrow reads a type that is not registered as its storage.
+    """
+    import pyarrow as pa
+
+    name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("utf-8", "replace")
+    return readable(array.cast(pa.uuid()) if says_uuid(name) and array.type == pa.binary(16) else array)
 
 
 # --- Columns of IDs as cells and identities ---------------------------------------------------------------------------

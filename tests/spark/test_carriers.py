@@ -103,9 +103,8 @@ def compared(df):
 
 ENTRIES = {
     "functions of a value": functions,
-    "deduplicate": lambda df: [
-        row.delivery for row in spark_ext.deduplicate(df, order_by="n", content=[]).sort("n").collect()
-    ],
+    "SQL functions": in_sql,
+    "deduplicate": deduplicated,
     "process": processed,
     "audit": audited,
     "compare": compared,

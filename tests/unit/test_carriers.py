@@ -40,6 +40,20 @@ def object_array(values):
     return array
 
 
+class OwnUuid(pa.ExtensionType):
+    """A type of UUIDs as programs made them before Arrow had one."""
+
+    def __init__(self):
+        super().__init__(pa.binary(16), "my_package.uuid")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type, serialized):
+        return cls()
+
+
 RAW_IDS = (V1, V0, V1)
 COLUMNS = [
     column("list of text", MIXED, lambda: list(MIXED)),
@@ -67,6 +81,8 @@ COLUMNS = [
     of_arrow("uuid", UUIDS, lambda: pa.array([one.bytes for one in UUIDS], pa.uuid())),
     of_arrow("dictionary of uuid", UUIDS, lambda: pa.DictionaryArray.from_arrays(
         pa.array([0, 1, 0]), pa.array([one.bytes for one in UUIDS[:2]], pa.uuid()))),
+    of_arrow("extension type named `my_package.uuid`", UUIDS, lambda: pa.ExtensionArray.from_storage(
+        OwnUuid(), pa.array([one.bytes for one in UUIDS], pa.binary(16)))),
     of_arrow("chunked uuid", UUIDS, lambda: pa.chunked_array([pa.array([one.bytes], pa.uuid()) for one in UUIDS])),
     of_arrow("int64", NUMBERS, lambda: pa.array([1, 2])),
     of_arrow("decimal128", NUMBERS, lambda: pa.array([*map(int, NUMBERS)], pa.decimal128(38))),
