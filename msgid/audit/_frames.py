@@ -172,8 +172,8 @@ class _Stream:
         self.refused: dict[str, str] = {}
         self._places: list[int] = []
         fields = []
-        self._all_fields = list(reader.schema)
-        for place, field in enumerate(self._all_fields):
+        self._given = list(reader.schema)
+        for place, field in enumerate(self._given):
             name = field.name
             if self.names.index(name) != place:
                 self.refused[name] = f"it has several columns {quote(name)}"
@@ -192,7 +192,7 @@ class _Stream:
 
         def batches() -> Iterator[Any]:
             for batch in reader:
-                arrays = [of_field(self._all_fields[place], batch.column(place)) for place in self._places] or [
+                arrays = [of_field(self._given[place], batch.column(place)) for place in self._places] or [
                     pa.nulls(batch.num_rows)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)

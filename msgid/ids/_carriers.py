@@ -183,9 +183,9 @@ def readable(array: Any) -> Any:
 
 
 def of_field(field: Any, array: Any) -> Any:
-    """Return the array of a field as `readable` does; UUIDs if the field's metadata says so, as PyArrow leaves it there.
+    """Return the array of a field as `readable` does; UUIDs if the field's metadata says so.
 
-    PyArrow reads a type that is not registered as its storage.
+    PyArrow reads a type that is not registered as its storage, and leaves its name in the metadata.
     """
     import pyarrow as pa
 
