@@ -314,7 +314,7 @@ def _cells_of_arrow(array: Any) -> Cells:
 
 
 def _placed(cells: Cells, places: NDArray[np.int64]) -> Cells:
-    """Return cells of which the rows of a column have those at some places; -1 is NULL."""
+    """Return cells with a place for each row of a column; -1 is NULL."""
     import numpy as np
 
     return cells._replace(places=places if cells.places is None else np.append(cells.places, -1)[places])

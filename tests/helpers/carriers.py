@@ -1,8 +1,8 @@
-"""What carries IDs, the functions that take them, and the page of the documentation with the result of each pair.
+"""Carriers of IDs, the functions that take them, and the page of the documentation with the result of each pair.
 
-A carrier is one line of a list, and so is an entry point. A cell is "same", if the function says of the carrier what it
-says of a list of the same IDs as text; "not an ID", if the value is not one for this function; or "refused", if an
-error of one line names the type and the cure.
+A carrier is one line of a list, and so is an entry point. A cell is "same", if the function gives the same result
+for the carrier as for a list of the same IDs as text; "not an ID", if the function does not read the value as an ID; or
+"refused", if an error of one line names the type and the cure.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def test_interfaces_of_spark_that_are_not_public_stand_in_one_module():
 
 DOORS = {"msgid.ids._bytes", "msgid.ids._carriers", "spark_ext.columns._identity"}
 """The doors: of a value and of a column in `msgid`, and of a column in `spark_ext`."""
-OF_FILES = {"msgid._arrow_schema", "msgid.audit._frames", "msgid.audit._parquet_files", "msgid.audit._parts",
+OF_FILES = {"msgid.audit._frames", "msgid.audit._parquet_files", "msgid.audit._parts",
             "spark_ext.tables._parquet_uuids"}  # fmt: skip
 """They find the type that a file or all files of a folder state; the doors make IDs of it."""
 LOOKERS = {

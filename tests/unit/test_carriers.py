@@ -194,6 +194,14 @@ def test_each_carrier_in_each_function_is_as_the_page_says(request, tmp_path):
     check(tuple(ENTRIES), request, tmp_path)
 
 
+def test_a_comparison_of_uuids_with_their_bare_bytes_names_the_cause():
+    """Polars reads UUIDs of Parquet as bytes, which are IDs of version 0."""
+    found = audit.compare(UUIDS, {"id": [one.bytes for one in UUIDS]}).findings
+    assert ["16 bytes or 32 digits" in one.meaning for one in found if one.check == "lost_messages"] == [True]
+    apart = audit.compare(UUIDS, [V1, V0]).findings
+    assert ["16 bytes" in one.meaning for one in apart if one.check == "lost_messages"] == [False]
+
+
 # --- Functions that take an ID ---
 
 TAKERS = {
@@ -244,7 +252,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_each_frame_is_a_table_and_not_a_column_of_ids(name):
-    """Its names or its columns are no IDs."""
+    """Its names and its columns are not IDs."""
     assert audit.audit_table(FRAMES[name]()).to_json() == audit.audit_ids(MIXED).to_json()
     for function in (msgid.parse_batch, audit.audit_ids, audit.doctor):
         with pytest.raises(TypeError, match=r"ids must be IDs, got a table of type .*: pass its column of IDs"):
