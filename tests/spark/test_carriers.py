@@ -154,6 +154,21 @@ def test_each_carrier_in_each_function_is_as_the_page_says(rocksdb, rows_of, req
     assert carriers.section_of(NAME) == cells
 
 
+def test_the_check_of_a_column_runs_no_job(spark, rows_of, connect):
+    """The type and the metadata of the field are in the plan."""
+    if connect:
+        pytest.skip("Spark Connect does not show its jobs")
+    spark.sparkContext.setJobGroup("msgid-checked", "the check of a column")
+    try:
+        for name in ("char(60)", "string COLLATE UTF8_BINARY_RTRIM", "binary"):
+            spark_ext.deduplicate(rows_of(name), order_by="n")
+        with pytest.raises(ValueError, match="got 'id' of double"):
+            spark_ext.audit(rows_of("double"), id="id")
+        assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("msgid-checked")) == []
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
 def test_a_key_of_upsert_has_one_spelling_in_each_type_of_text(spark, rows_of):
     """`upsert_postgres` stores this column; the rows of PostgreSQL are in the tests of the sink."""
     for name, (ids, _) in TYPES.items():

@@ -71,6 +71,10 @@ COLUMNS = [
     of_arrow("string_view", MIXED, lambda: pa.array(MIXED, pa.string_view())),
     of_arrow("dictionary of text", MIXED, lambda: pa.array(MIXED).dictionary_encode()),
     of_arrow("run-end encoded text", MIXED, lambda: pa.compute.run_end_encode(pa.array(MIXED))),
+    of_arrow("part of run-end encoded text", (V0, V0, UUID), lambda: pa.compute.run_end_encode(
+        pa.array([V1, V1, V0, V0, UUID, UUID]))[2:5]),
+    of_arrow("run-end encoded dictionary", (V1, V1, V0), lambda: pa.RunEndEncodedArray.from_arrays(
+        pa.array([2, 3]), pa.array([V1, V0]).dictionary_encode())),
     of_arrow("text in an extension type", MIXED,
              lambda: pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "id", "ours"), pa.array(MIXED))),
     of_arrow("binary", RAW_IDS, lambda: pa.array(RAW)),
