@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, NullType, NumericType, StringType
+from pyspark.sql.types import BinaryType, DecimalType, DoubleType, FloatType, NullType, NumericType, StringType
 
 from msgid import layout
 from msgid.ids._carriers import CAST, WAS_TEXT
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """The metadata of a field of CHAR or VARCHAR, which is text in a DataFrame."""
+_INT64_DIGITS: Final = 19
 
 
 def check_ids(df: DataFrame, argument: str, name: str) -> None:
@@ -79,7 +80,13 @@ def id_text(df: DataFrame, name: str) -> Column:
 
 
 def canonical(df: DataFrame, name: str) -> Column:
-    """Return a key in its canonical form if it is text or binary, in its own type: one spelling per ID."""
+    """Return a key in its canonical form if it is text or binary, in its own type: one spelling per ID.
+
+    Raises
+    ------
+    ValueError
+        If the key is of numbers beyond 64 bits or of floats, in which an engine may have read IDs.
+    """
     value, type = F.col(quoted_name(name)), df.schema[name].dataType
     if isinstance(type, StringType):
         text = text_column(df, name)
@@ -87,6 +94,9 @@ def canonical(df: DataFrame, name: str) -> Column:
     if isinstance(type, BinaryType):
         text = identity(value)  # the hex digits of an ID, or 0x and the hex digits of other bytes
         return F.when(text.startswith("0x"), value).otherwise(F.coalesce(F.unhex(text), value))
+    is_wide = isinstance(type, DecimalType) and type.precision - type.scale > _INT64_DIGITS
+    if is_wide or isinstance(type, FloatType | DoubleType):
+        check_ids(df, "key", name)
     return value
 
 

@@ -214,7 +214,8 @@ def upsert_postgres(
     PostgresError
         if the database cannot be reached, refuses the table or a row, or does not get a lock in time.
     ValueError
-        if an argument is not allowed, or a column has a type that PostgreSQL lacks.
+        if an argument is not allowed, or a column has a type that PostgreSQL lacks. Also if the IDs of a key are floats
+        or numbers beyond 64 bits, which may have been text: pass ``key_is_id=False`` if they are numbers.
     ImportError
         if the package `psycopg` is missing (extra ``postgres``).
 

@@ -177,6 +177,10 @@ def test_a_key_of_upsert_has_one_spelling_in_each_type_of_text(spark, rows_of):
             keys, texts = ([row[0] for row in df.select(canonical(df, "id")).collect()] for df in sides)
             assert len(ids) == len(keys), name
             assert keys == texts, name
+    for name in ("decimal(38,0)", "double"):
+        with pytest.raises(ValueError, match=r"`key` must be a column of text or binary, got .*: if this column"):
+            canonical(rows_of(name), "id")
+    assert rows_of("bigint").select(canonical(rows_of("bigint"), "id")).count() == len(NUMBERS)
 
 
 # --- Functions that take an ID ---
