@@ -727,7 +727,10 @@ def _binary_rows(batch: pa.RecordBatch, target: _Target) -> memoryview:
             form, start = _FIXED[type]
             values = column
             if start:
-                values = pc.subtract_checked(column.cast(pa.int32() if type == "date" else pa.int64()), start)
+                try:
+                    values = pc.subtract_checked(column.cast(pa.int32() if type == "date" else pa.int64()), start)
+                except pa.ArrowInvalid:
+                    raise target.error(f"{type} out of range") from None
             cells = np.empty(len(column), [("length", ">i4"), ("value", form)])
             cells["length"] = np.dtype(form).itemsize
             cells["value"] = values.fill_null(False if type == "boolean" else 0).to_numpy(zero_copy_only=False)

@@ -75,7 +75,7 @@ def replace(path, text):
 
 def note_error(folder, who, error):
     """Append an error to the list for the judge."""
-    text = " ".join(str(error).split())[:2000]
+    text = " ".join(str(error).split())[-3000:]
     line = json.dumps([who, type(error).__name__, text]) + "\n"
     with (folder / "errors.jsonl").open("a") as file:
         file.write(line)
@@ -165,7 +165,8 @@ def land(folder, address):
 
     queries = {}
     for name in SINKS:
-        rows = spark.readStream.schema("id string, k int, n long, text string").option("maxFilesPerTrigger", 3)
+        rows = spark.readStream.schema("id string, k int, n long, text string")
+        rows = rows.option("maxFilesPerTrigger", 30 if is_over else 3)
         queries[name] = (
             rows.json(str(folder / "in"))
             .writeStream.foreachBatch(write(name))

@@ -32,11 +32,12 @@ STORES = {"sqlite": ("s0", "s1"), "postgres": ("p0", "p1")}
 """The partitions of each store."""
 RATE = 20
 """Messages per second of a partition."""
-FILE_EVERY = 6
+FILE_EVERY = 10
 """Seconds between two files for the queries."""
 WORKER_EVERY, SERVER_EVERY, DRIVER_EVERY = (1, 4), (25, 70), (20, 60)
 """Seconds between two faults, at least and at most; those of the driver begin when it writes."""
-_DONE = 600
+_DONE = 1800
+"""Seconds to handle the rest without faults."""
 _GONE = (
     "connection|closed|terminat|shut|starting up|recovery|not yet accepting|server|Broken pipe|EOF|SSL SYSCALL|reset"
 )
