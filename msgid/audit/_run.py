@@ -146,6 +146,7 @@ def _audited(duck: Duck, source: Source, named: Mapping[str, Any], rules: Rules)
     try:
         source, columns = audited(duck, source, named)
         roles = Roles(duck, source, columns, rules)
+        duck.show_rows_of(roles.base)
         relations = roles.relations()
         facts, reduction = facts_of(duck, relations, rules, columns.given)
         facts = _with_moments(duck, source, columns, facts, relations, reduction)
@@ -167,7 +168,7 @@ def _with_moments(
     """
     numbers = "count(*), count(sent), count(landed), max(sent), max(landed)", relations.base
     if columns.offset is not None:
-        numbers = "sum(n), sum(timed), sum(dated), max(last_sent), max(last_landed)", reduction.relation("blocks")
+        numbers = "sum(n), sum(timed), sum(dated), max(last_time), max(last_landed)", reduction.relation("blocks")
     ((rows, timed, landed, *lasts),) = duck.rows("SELECT {} FROM {}".format(*numbers))
     given = (("timestamp", columns.timestamp, timed), ("landed", columns.landed, landed))
     for (argument, name, read), last in zip(given, lasts, strict=True):

@@ -57,8 +57,6 @@ WORDS: Final = {
     "pid": _number(8, 2),
     "seconds": f"({_number(10, 4)} + {layout.EPOCH_UNIX})",
     "word": f"({_number(14, 3)} * 8 + part)",
-    # A value is an identity, which has the digits of a UUID in lower case.
-    "is_uuid": _IS_UUID.format(id="value"),
     "identity": "value",
 }
 """The fields of a key, which are the first 16 bytes of an ID, and of a part; and the identity of a value.
@@ -138,7 +136,7 @@ class Roles:
         id, raw = F.col("id"), F.col("raw")
         last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
         other = F.coalesce(identity(id), F.when(id.isNotNull(), F.lit("")))
-        is_canonical = F.expr(_IS_UUID.format(id="id")) & (F.lower(id) == id)
+        is_uuid = F.expr(_IS_UUID.format(id="id"))
         future = [(seconds_of(id) - AHEAD_S) * 1_000_000 > F.col("near")] if self._columns.landed else []
         future += [] if self._rules.earliest is None else [seconds_of(id) < self._rules.earliest]
         is_future = reduce(or_, future) if future else F.lit(False)
@@ -146,7 +144,8 @@ class Roles:
             F.substring(raw, 1, layout.BODY_LENGTH).alias("key"),
             F.shiftright(last, _PLACE_BITS).alias("part"),
             last.bitwiseAND((1 << _PLACE_BITS) - 1).alias("place"),
-            F.when(is_canonical, id).when(raw.isNull(), other).alias("value"),
+            F.when(is_uuid, F.lower(id)).when(raw.isNull(), other).alias("value"),
+            is_uuid.alias("is_uuid"),
             "near",
             F.when(is_future, F.lit(1)).otherwise(F.lit(0)).alias("future"),
             *others,
