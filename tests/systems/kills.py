@@ -67,7 +67,7 @@ class Kills:
         self.address = self.server.address
         (folder / "in").mkdir()
         self.workers = {}
-        """Two places for workers of each partition, of which the second one is filled at times."""
+        """Two places for workers of each partition; the second one has a worker at times."""
         for kind, partitions in STORES.items():
             for partition in partitions:
                 for place in range(2):
@@ -88,7 +88,7 @@ class Kills:
         print(f"{time.strftime('%H:%M:%S')} {fault}", flush=True)
 
     def tend(self):
-        """Start what has ended, and let paused processes go on."""
+        """Start each program that has ended, and let paused processes go on."""
         now = time.monotonic()
         for pid, end in list(self.paused.items()):
             if now > end:

@@ -521,6 +521,21 @@ def test_upsert_postgres_waits_for_no_lock_longer_than_it_says(spark, server, po
         thread.join()
 
 
+def test_upsert_postgres_needs_rights_on_the_columns_alone(spark, server, rows_of):
+    """The role inserts and reads the columns of the rows, and does not own the tables."""
+    rows = spark.sql("SELECT 'a' AS id, 1 AS n")
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE ROLE lowly LOGIN; CREATE TABLE rights (id text PRIMARY KEY, n int, hidden int)")
+        connection.execute("GRANT INSERT (id, n), SELECT (id, n) ON rights TO lowly")
+    upsert_postgres(rows.limit(0), server, "rights")  # creates the table of conflicts
+    with psycopg.connect(server) as connection:
+        connection.execute("GRANT INSERT, SELECT ON rights_conflicts TO lowly")
+    address = psycopg.conninfo.make_conninfo(server, user="lowly")
+    assert upsert_postgres(rows, address, "rights") == Upserted(1, 0, 0)
+    assert upsert_postgres(rows, address, "rights") == Upserted(0, 1, 0)
+    assert rows_of("rights") == [("a", 1, None)]
+
+
 def test_upsert_postgres_adds_columns(spark, server, rows_of):
     """With ``evolve=True`` a missing column is added; without it, the rows are refused."""
     rows = spark.sql("""SELECT 'a' AS id, 1 AS n, ARRAY('x') AS `new "list"`""")
