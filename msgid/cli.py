@@ -17,6 +17,7 @@ import click
 import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import shown
 from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
 
@@ -159,9 +160,10 @@ def show(place: str, key: str) -> None:
         raise click.ClickException(str(error)) from None
     for version in versions:
         state = version.state or b"null"
+        made_by = shown(version.id) if version.id else "a forgotten message"
         with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
             state = loads(state)
-        click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
+        click.echo(f"{shown(version.handler)}, version {version.version}, by {made_by}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
 

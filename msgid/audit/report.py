@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import INT64_MAX, integer, quote
+from msgid._validate import INT64_MAX, integer, quote, shown
 from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
 from msgid.audit.facts import (
@@ -21,7 +21,6 @@ from msgid.audit.facts import (
     part_of,
     plural,
     ranges,
-    shown,
     span,
     unchecked,
 )
