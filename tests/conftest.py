@@ -51,6 +51,7 @@ once."""
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
     parser.addoption("--seed", type=int, help="the seed of random faults in the tests of systems")
+    parser.addoption("--minutes", type=float, default=6, help="the length of the soak of the brokers; default: 6")
     parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
     parser.addoption(
         "--spark-defaults",

@@ -53,7 +53,7 @@ JAVA = [
 ]
 CLIENT_ZONE = "Asia/Shanghai"
 """The time zone of the Java clients, in which their IDs count from the first of the month."""
-START_SECONDS = 180
+START_SECONDS = 600
 
 
 class RocketMQ:
