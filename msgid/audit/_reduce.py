@@ -133,7 +133,7 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
         rules: The rules of the audit.
         is_dated: Whether the rows have landing times.
     """
-    for name in ("blocks", "steps", "borders", "asked", "messages"):
+    for name in ("log_words", "blocks", "borders", "members", "steps", "backwards", "asked", "messages"):
         reduction.keep(name)
     late = ""
     if is_dated:

@@ -4,34 +4,60 @@
 -- placed: the rows of a table that stand in a log, and others with a NULL log: log, off, sent, landed, time.
 -- contents: the same rows with their content. Moments are microseconds since 1970.
 
--- blocks: of each log and block of 65,536 offsets, its ends. The rows in no log are those of the log NULL.
-SELECT log, off {div} 65536 AS block, count(*) AS n, count(sent) AS timed, count(landed) AS dated,
-    min(off) AS low, max(off) AS high, min(time) AS first_time, max(time) AS last_time, min(landed) AS landed,
-    max(landed) AS last_landed, max(sent) AS last_sent,
+-- log_words: of each log, 32 offsets in a row, with a mask of those that rows have. The rows in no log are those of the
+-- log NULL.
+SELECT log, off {div} 32 AS word, count(*) AS n, bit_or(CAST(1 AS BIGINT) << CAST(off & 31 AS INT)) AS mask,
+    count(sent) AS timed, count(landed) AS dated, min(off) AS low, max(off) AS high, min(time) AS first_time,
+    max(time) AS last_time, min(landed) AS landed, max(landed) AS last_landed, max(sent) AS last_sent,
     min(CASE WHEN sent IS NOT NULL THEN off END) AS timed_low,
     max(CASE WHEN sent IS NOT NULL THEN off END) AS timed_high
-FROM {placed} GROUP BY log, off {div} 65536
+FROM {placed} GROUP BY log, off {div} 32
 
--- steps: the rows of a block that do not follow the row before by one offset, or whose time is before its time.
-SELECT log, off, sent, off_before, sent_before, sent_at
-FROM (
-    SELECT log, off, sent, lag(off) OVER w AS off_before, lag(sent{known_in}){known_out} OVER w AS sent_before,
-        lag(CASE WHEN sent IS NOT NULL THEN off END{known_in}){known_out} OVER w AS sent_at
-    FROM {placed} WHERE log IS NOT NULL
-    WINDOW w AS (PARTITION BY log, off {div} 65536 ORDER BY off, sent NULLS LAST)
-) AS neighbours
-WHERE off - off_before <> 1 OR sent < sent_before
+-- blocks: of each log and block of 65,536 offsets, its ends.
+SELECT log, word {div} 2048 AS block, CAST(sum(n) AS BIGINT) AS n, CAST(sum(timed) AS BIGINT) AS timed,
+    CAST(sum(dated) AS BIGINT) AS dated, min(low) AS low, max(high) AS high, min(first_time) AS first_time,
+    max(last_time) AS last_time, min(landed) AS landed, max(last_landed) AS last_landed, max(last_sent) AS last_sent,
+    min(timed_low) AS timed_low, max(timed_high) AS timed_high
+FROM {log_words} GROUP BY log, word {div} 2048
 
 -- borders: the blocks of a log, each with the end of the block before, and the least landing in later blocks.
-SELECT log, block, low, timed_low, lag(high) OVER earlier AS high_before,
-    lag(timed_high{known_in}){known_out} OVER earlier AS timed_before,
-    min(landed) OVER later AS landed_after
+SELECT log, block, low, timed_low, lag(high) OVER (PARTITION BY log ORDER BY block) AS high_before,
+    max(timed_high) OVER earlier AS timed_before, min(landed) OVER later AS landed_after
 FROM {blocks} WHERE log IS NOT NULL
-WINDOW earlier AS (PARTITION BY log ORDER BY block),
+WINDOW earlier AS (PARTITION BY log ORDER BY block ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
     later AS (PARTITION BY log ORDER BY block DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 
+-- members: the offsets of the words that lack an offset between two others, or repeat one; later is the mask of the
+-- offsets after it.
+SELECT log, word * 32 + place AS off, mask >> (place + 1) AS later, n > bit_count(mask) AS is_repeated
+FROM {log_words} CROSS JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15),
+    (16), (17), (18), (19), (20), (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31)) AS places(place)
+WHERE (n > bit_count(mask) OR ((mask + (mask & -mask)) & mask) <> 0) AND ((mask >> place) & 1) = 1
+
+-- steps: the offsets that do not follow the one before by one.
+SELECT log, off + 1 + bit_count((later & -later) - 1) AS off, off AS off_before FROM {members}
+WHERE later <> 0 AND (later & 1) = 0
+UNION ALL
+SELECT log, off, off_before
+FROM (
+    SELECT log, low AS off, lag(high) OVER (PARTITION BY log, word {div} 2048 ORDER BY word) AS off_before
+    FROM {log_words} WHERE log IS NOT NULL
+) AS neighbours
+WHERE off - off_before > 1
+UNION ALL
+SELECT log, low, high_before FROM {borders} WHERE low - high_before > 1
+
+-- backwards: the rows of a block whose time is before that of the row before.
+SELECT log, off, sent, sent_before, sent_at
+FROM (
+    SELECT log, off, sent, lag(sent) OVER w AS sent_before, lag(off) OVER w AS sent_at
+    FROM {placed} WHERE log IS NOT NULL AND sent IS NOT NULL
+    WINDOW w AS (PARTITION BY log, off {div} 65536 ORDER BY off, sent)
+) AS neighbours
+WHERE sent < sent_before
+
 -- asked: the messages whose rows are read once more: repeated ones, and those with the first and last time of a block.
-SELECT log, off FROM {steps} WHERE off = off_before
+SELECT log, off FROM {members} WHERE is_repeated
 UNION SELECT log, timed_low FROM {borders} WHERE timed_before IS NOT NULL AND timed_low IS NOT NULL
 UNION SELECT log, timed_before FROM {borders} WHERE timed_before IS NOT NULL AND timed_low IS NOT NULL
 
@@ -58,18 +84,14 @@ GROUP BY l.log, l.off
 -- faults: the faults of messages: missing ranges, and single offsets. A gap that is too short to be a loss is a hole.
 SELECT CASE WHEN off - off_before - 1 < {shortest} THEN 'holes' ELSE 'missing_offsets' END AS fault,
     log, off_before + 1 AS low, off - 1 AS high, off - off_before - 1 AS n, CAST(0 AS BIGINT) AS wrong
-FROM {steps} WHERE off - off_before > 1
-UNION ALL
-SELECT CASE WHEN low - high_before - 1 < {shortest} THEN 'holes' ELSE 'missing_offsets' END,
-    log, high_before + 1, low - 1, low - high_before - 1, CAST(0 AS BIGINT)
-FROM {borders} WHERE low - high_before > 1
+FROM {steps}
 UNION ALL
 SELECT 'duplicate_messages', log, off, off, n - contents, CAST(0 AS BIGINT) FROM {messages} WHERE n > contents
 UNION ALL
 SELECT 'conflicting_messages', log, off, off, contents - 1, CAST(0 AS BIGINT) FROM {messages} WHERE contents > 1
 UNION ALL
 SELECT 'time_backwards', s.log, s.off, s.off, CAST(1 AS BIGINT), coalesce(m.sent, s.sent_before) - s.sent
-FROM {steps} AS s LEFT JOIN {messages} AS m ON m.log = s.log AND m.off = s.sent_at
+FROM {backwards} AS s LEFT JOIN {messages} AS m ON m.log = s.log AND m.off = s.sent_at
 WHERE s.sent < coalesce(m.sent, s.sent_before)
 UNION ALL
 SELECT 'time_backwards', b.log, b.timed_low, b.timed_low, CAST(1 AS BIGINT), before.sent - own.sent
@@ -135,14 +157,14 @@ FROM {blocks}
 -- ids: the rows of a table with IDs: of version 1 the key (all but the last five bits), its part and the place in
 -- these bits; of any other value its text, which is NULL or empty for a row without one. near is the earliest time.
 
--- words: the version-1 IDs, 32 in a row, with a mask of their places.
+-- words: the version-1 IDs, 32 in a row, with a mask of their places. Other values have no key.
 SELECT key, part, count(*) AS n, bit_or(CAST(1 AS BIGINT) << place) AS mask, CAST(sum(future) AS BIGINT) AS future,
     min(CASE WHEN future = 1 THEN place END) AS future_place
-FROM {ids} WHERE key IS NOT NULL GROUP BY key, part
+FROM {ids} GROUP BY key, part
 
 -- fields: the fields of these words. The sequence number of a bit is 32 times the word, and the place of the bit.
 SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, mask, n, future, future_place
-FROM {words}
+FROM {words} WHERE key IS NOT NULL
 
 -- origins: of each start of a node, which declares the origin, the IDs, the repeated ones and those of the future.
 SELECT (node >> 40) & 15 AS declared, CAST(sum(n) AS BIGINT), CAST(sum(n - bit_count(mask)) AS BIGINT),
@@ -154,7 +176,7 @@ SELECT node, pid, seconds, word, future_place FROM {fields} WHERE future > 0
 ORDER BY node, pid, seconds, word, future_place LIMIT 1
 
 -- repeated_words: the words with a repeated ID.
-SELECT key, part FROM {words} WHERE n > bit_count(mask)
+SELECT key, part FROM {words} WHERE key IS NOT NULL AND n > bit_count(mask)
 
 -- repeated_ids: the version-1 IDs that several rows have, and the number of their contents.
 SELECT r.key, r.part, r.place, count(*) AS n, {contents_of_group} AS contents

@@ -35,7 +35,7 @@ class SparkEngine:
     A relation is a DataFrame. Its name stands in braces in the text of a statement, so the session gets no name.
     """
 
-    words: Final = {"div": "DIV", "known_in": "", "known_out": " IGNORE NULLS"}
+    words: Final = {"div": "DIV"}
 
     def __init__(self, spark: SparkSession, max_gaps: int) -> None:
         self.spark, self._max_gaps = spark, max_gaps

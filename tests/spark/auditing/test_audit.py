@@ -199,7 +199,7 @@ COLUMNS = Columns("id", ("source",), offset="offset", timestamp="timestamp", con
 
 
 def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
-    """Spark's own functions read each row, and a log of many offsets is several blocks."""
+    """Spark's own functions read each row, 32 offsets of a log at a time."""
     moments = pa.array([AT] * 3, pa.timestamp("us", "UTC"))
     table = pa.table({"id": [V1] * 3, "source": ["a"] * 3, "offset": [0, 40, 70_000], "content": [b"x"] * 3,
                       "timestamp": moments, "landed": moments})  # fmt: skip
@@ -214,9 +214,9 @@ def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
     }
     words["asked"] = engine.add("asked", spark.createDataFrame([("a", 40)], "log string, off bigint"))
     frames = {name: engine.frame(STATEMENTS[name].format_map(words))
-              for name in ("blocks", "steps", "messages", "words", "texts")}  # fmt: skip
+              for name in ("log_words", "backwards", "messages", "words", "texts")}  # fmt: skip
     assert {name: df.count() for name, df in frames.items()} == {
-        "blocks": 2, "steps": 1, "messages": 1, "words": 1, "texts": 0}  # fmt: skip
+        "log_words": 3, "backwards": 0, "messages": 1, "words": 1, "texts": 0}  # fmt: skip
     for name, df in frames.items() if not connect else ():
         plan = df._jdf.queryExecution().executedPlan().toString()
         assert "Python" not in plan, name
