@@ -202,6 +202,7 @@ _AUDIT_OPTIONS = (
     _LIFE,
     click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
+    click.option("--producers", type=int, help="With --holes: producers whose markers may stand side by side."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", metavar="FILE", help="Name the messages of this file that are not in the table."),
     click.option(
@@ -230,7 +231,7 @@ _AUDIT_OPTIONS = (
 AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
-    "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
+    "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
 """The options of ``audit`` by task, those of Spark's command, too."""
@@ -254,7 +255,7 @@ SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent", "life", "holes", "without"):
+    for name in ("landed", "parent", "life", "holes", "producers", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_columns]

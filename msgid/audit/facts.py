@@ -181,7 +181,7 @@ class Facts(NamedTuple):
     columns: dict[str, bool]
     """Which of ID, offset, timestamp, landed, content and parent were given."""
     holes: int
-    """Missing offsets in gaps that are too short to be findings."""
+    """Gaps that are too short to be findings."""
 
 
 NOTHING: Final = Facts(0, [], [], [], [], [], [], {}, 0, 0, 0, {}, 0)

@@ -487,8 +487,10 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
         unread.append(Unread(_VALUES["id"], rows))
     found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
-        gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
-        reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with the queue"
+        gaps = "gap" if facts.holes == 1 else "gaps"
+        length = "one offset" if rules.producers == 1 else f"up to {rules.producers:,} offsets"
+        marker = "is a marker" if facts.holes == 1 else "are markers"
+        reason = f"{facts.holes:,} {gaps} of {length} {marker} or a loss: compare with the queue"
         found.append(NotChecked("missing_offsets", reason))
     return found, unread
 
