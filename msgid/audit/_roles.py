@@ -15,8 +15,7 @@ from msgid.audit._inputs import LOG, check_joined, check_named_by
 from msgid.audit._reduce import Relations
 from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
-from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import identity
+from msgid.ids._carriers import identities, text_in_duck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,9 +37,6 @@ _PRINTED_ZONED: Final = {20: "%Y-%m-%dT%H:%M:%SZ", 24: "%Y-%m-%dT%H:%M:%S.%gZ", 
 _UTC: Final = "+00:00"
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _NULL: Final = "CAST(NULL AS BIGINT)"
-_WAS_TEXT: Final = (
-    "if this column was text before an engine read it as a number, read it as text; else pass another column"
-)
 
 
 def _odd_identity(value: str) -> str:
@@ -106,7 +102,8 @@ class Roles:
             roles[role] = _NULL if name is None else _micros(argument, name, types[name], rules)
         for role, name in (("id", columns.id), ("parent", columns.parent)):
             if name is not None:
-                roles[role] = _id_text(role, name, "DOUBLE" if name in source.numbers else types[name])
+                type = "DOUBLE" if name in source.numbers else types[name]
+                roles[role] = text_in_duck(role, name, quoted(name), type)
         self._roles = roles
         self._needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
         self.base = self._view("base", self._selected(self._needed)) if source.is_cheap else self._kept()
@@ -212,11 +209,6 @@ class Roles:
 def _add_functions(duck: Duck) -> None:
     """Make the functions of Python that odd values need functions of SQL."""
 
-    def identities(values: Any) -> Any:
-        import pyarrow as pa
-
-        return pa.array([_identity_or_none(value) for value in values.to_pylist()], pa.string())
-
     def decoded(values: Any) -> Any:
         import pyarrow as pa
 
@@ -225,13 +217,6 @@ def _add_functions(duck: Duck) -> None:
     if not duck.has_function("msgid_identity"):  # a comparison has two tables
         duck.function("msgid_identity", identities, "VARCHAR", "VARCHAR")
         duck.function("msgid_text", decoded, "BLOB", "VARCHAR")
-
-
-def _identity_or_none(value: str | None) -> str | None:
-    try:
-        return None if value is None else identity(value)
-    except InvalidMessageId:
-        return None
 
 
 # --- Logs and offsets ---
@@ -393,30 +378,6 @@ def check_moments(duck: Duck, source: Source, argument: str, name: str, last: in
 
 
 # --- IDs ---
-
-
-def _id_text(argument: str, name: str, type: str) -> str:
-    """Return the text of an ID: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or hex digits."""
-    value = quoted(name)
-    if type == "VARCHAR":
-        return value
-    if type == "UUID" or type.startswith("ENUM("):
-        return f"CAST({value} AS VARCHAR)"
-    if type == '"NULL"':
-        return "CAST(NULL AS VARCHAR)"
-    if type == "BLOB":
-        printable = f"regexp_full_match(hex({value}), '([2-6][0-9A-F]|7[0-9A-E])*')"
-        length, first = f"octet_length({value})", f"hex({value}[1:1])"
-        is_id = (
-            f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
-        )
-        return (
-            f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
-        )
-    hint = _WAS_TEXT if kind_of(type) in ("integer", "decimal", "double", "float") else "cast it to text"
-    raise ValueError(
-        f"`{argument}` must be a column of text, binary or UUIDs, got {quote(name)} of type {type}: {hint}"
-    )
 
 
 def _is_v1(id: str) -> str:

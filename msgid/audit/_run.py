@@ -13,6 +13,7 @@ from msgid.audit._reduce import facts_of
 from msgid.audit._roles import Roles, check_moments
 from msgid.audit._sources import open_file, open_frame, read_error
 from msgid.audit.report import report_of
+from msgid.ids._carriers import check_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,6 +80,7 @@ def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
     [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
     """
     named, rules, limits = columns_in("audit_ids", options, is_audit=True), rules_in(options), limits_in(options)
+    check_ids(ids)
     duck = Duck(limits)
     return _audited(duck, open_frame(duck, {"id": ids}), named, rules)
 

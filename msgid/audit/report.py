@@ -58,6 +58,10 @@ APART: Final = (
     "At least 9 of 10 compared messages are on one side alone. Sides that name their logs or IDs in two ways usually "
     "cause it, or the wrong file."
 )
+BARE: Final = (
+    "One side has UUIDs, and the other one their 16 bytes or 32 digits, which are IDs of version 0. An engine that has "
+    "no type of UUIDs usually causes it: cast that column to UUIDs, or to text with dashes."
+)
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
 _VALUES: Final = {

@@ -17,8 +17,8 @@ from msgid.audit._reduce import Relations
 from msgid.audit.definitions import AHEAD_S
 from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
-from spark_ext.columns._expressions import hex_text, integer_column, quoted_name, type_of, v1_bytes
-from spark_ext.columns._identity import identity
+from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._identity import hex_text, id_text, identity, text_column
 from spark_ext.columns._moments import micros_column, zoned_moment
 from spark_ext.streaming._fingerprint import fingerprint_of
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _DATE_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?\z"
 _DIGITS: Final = r"\A-?\d{1,19}\z"
-_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _BYTE: Final = [str(value) for value in range(256)]
 _PLACE_BITS: Final = 5
 
@@ -167,14 +166,6 @@ def kind_of(df: DataFrame, name: str) -> str:
     return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
 
 
-def text_column(df: DataFrame, name: str) -> Column:
-    """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
-    value, field = F.col(quoted_name(name)), df.schema[name]
-    text = value.cast("string")
-    is_padded = str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
-    return F.rtrim(text) if is_padded or "RTRIM" in field.dataType.simpleString().upper() else text
-
-
 def offset_column(df: DataFrame, name: str) -> Column:
     """Return the offsets of a column as bigint; NULL for a value that is not an offset."""
     value, type = F.col(quoted_name(name)), type_of(df, name)
@@ -256,14 +247,6 @@ def check_moments(df: DataFrame, argument: str, name: str, last: int | None, unr
 
 
 # --- IDs and contents ---
-
-
-def id_text(df: DataFrame, name: str) -> Column:
-    """Return the text of IDs: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
-    value, text = F.col(quoted_name(name)), text_column(df, name)
-    if isinstance(type_of(df, name), BinaryType):
-        return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
-    return text
 
 
 def seconds_of(id: Column) -> Column:

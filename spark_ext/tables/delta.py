@@ -40,6 +40,7 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
+from spark_ext.tables._parquet_uuids import with_uuids
 from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat, TableName
 
@@ -135,10 +136,10 @@ class _Delta(TableFormat):
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
-            return spark.table(path)
+            return with_uuids(spark.table(path))
         if has_catalog(spark):
-            return spark.read.format("delta").load(path)
-        return _read(spark, path, _Table(spark, path, storage_options).existing())
+            return with_uuids(spark.read.format("delta").load(path))
+        return with_uuids(_read(spark, path, _Table(spark, path, storage_options).existing()))
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         table = _Table(df.sparkSession, path)

@@ -18,7 +18,7 @@ from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import identity
+from spark_ext.columns._identity import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -251,7 +251,8 @@ def upsert_postgres(
     PostgresError
         if the database cannot be reached, refuses the table or a row, or does not get a lock in time.
     ValueError
-        if an argument is not allowed, or a column has a type that PostgreSQL lacks.
+        if an argument is not allowed, or a column has a type that PostgreSQL lacks. Also if the IDs of a key are floats
+        or numbers beyond 64 bits, which may have been text: pass ``key_is_id=False`` if they are numbers.
     ImportError
         if the package `psycopg` is missing (extra ``postgres``).
 
@@ -278,7 +279,7 @@ def upsert_postgres(
     limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
     ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
     for name in ids:
-        batch_df = _with_canonical_key(batch_df, name)
+        batch_df = batch_df.withColumn(name, canonical(batch_df, name))
     use_own_python(batch_df.sparkSession)
     wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), order, ids, limits)
     target: _Target = _transact(wanted, lambda connection: _prepare(connection, wanted, evolve=evolve))
@@ -368,17 +369,6 @@ def _takes(held: str, type: str) -> bool:
     if type.endswith("[]"):
         return held in ("json", "jsonb") or (held.endswith("[]") and _takes(held[:-2], type[:-2]))
     return held == type or any(re.fullmatch(own, type) and re.fullmatch(other, held) for own, other in _HOLDS)
-
-
-def _with_canonical_key(df: DataFrame, key: str) -> DataFrame:
-    """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
-    column, type = F.col(quoted_name(key)), df.schema[key].dataType
-    if isinstance(type, T.StringType):
-        return df.withColumn(key, F.coalesce(identity(column), column.cast("string")))
-    if isinstance(type, T.BinaryType):
-        text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
-        return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
-    return df
 
 
 def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
