@@ -17,6 +17,7 @@ import click
 import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import shown
 from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
 
@@ -159,9 +160,10 @@ def show(place: str, key: str) -> None:
         raise click.ClickException(str(error)) from None
     for version in versions:
         state = version.state or b"null"
+        made_by = shown(version.id) if version.id else "a forgotten message"
         with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
             state = loads(state)
-        click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
+        click.echo(f"{shown(version.handler)}, version {version.version}, by {made_by}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
 
@@ -200,6 +202,7 @@ _AUDIT_OPTIONS = (
     _LIFE,
     click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
+    click.option("--producers", type=int, help="With --holes: producers whose markers may stand side by side."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", metavar="FILE", help="Name the messages of this file that are not in the table."),
     click.option(
@@ -228,7 +231,7 @@ _AUDIT_OPTIONS = (
 AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
-    "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
+    "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
 """The options of ``audit`` by task, those of Spark's command, too."""
@@ -252,7 +255,7 @@ SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent", "life", "holes", "without"):
+    for name in ("landed", "parent", "life", "holes", "producers", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_columns]

@@ -161,7 +161,7 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
             for log, n, low, high, first, last, *counts in logs
         ],
         gaps=[Gap("offset", names[log], low, high, n) for log, low, high, n in gaps],
-    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0, 0))[0])
+    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0, 0))[2])
 
 
 def _rest(counted: list[Counted], totals: Mapping[str, tuple[int, int, int]]) -> Iterator[Counted]:

@@ -80,11 +80,13 @@ def bound(array: Column, function: Callable[[Column], Column]) -> Column:
 _POSITION: Final = "_msgid_position"
 
 
-def with_position(df: DataFrame, source: Column, offset: str, time: str) -> DataFrame:
-    """Add the ID of each row's place, for `position_of`; NULL where the place is malformed."""
+def with_position(df: DataFrame, source: Column, offset: str, time: str, own: str) -> DataFrame:
+    """Add the ID of each row's place, for `position_of`; NULL where the place is malformed or ``own`` is not NULL."""
     number = integer_column(df, offset)
     fitting = F.when(number.between(0, layout.OFFSET_MAX), number)
-    return with_column_below(df, position_id(source, fitting, moment_column(df, time)))
+    # The digest of NULL costs nothing. A CASE around the ID would compute its parts again at each use.
+    needed = F.when(F.col(own).isNull(), source)
+    return with_column_below(df, position_id(needed, fitting, moment_column(df, time)))
 
 
 def with_column_below(df: DataFrame, id: Column) -> DataFrame:

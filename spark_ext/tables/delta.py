@@ -483,7 +483,7 @@ def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:
     cells = [F.col(quoted_name(field.name)).cast(field.dataType).alias(field.name) for field in schema]
     groups: dict[tuple[str, ...], list[str]] = {}
     for file in map(unquote, table.get_add_actions()["path"].to_pylist()):
-        groups.setdefault(tuple(part.partition("=")[0] for part in file.split("/")[:-1]), []).append(file)
+        groups.setdefault(tuple(unquote(part.partition("=")[0]) for part in file.split("/")[:-1]), []).append(file)
     rows = spark.createDataFrame([], schema)
     for folders, files in groups.items():
         # Each file of ours is in a folder of its write. Spark would read a time in the session's zone.

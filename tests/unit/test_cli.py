@@ -392,3 +392,11 @@ def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
     shown = run("store", "show", path, "shop")[1].splitlines()
     assert shown == ["own, version 1, by orders-1: b'\\x80'", "plain, version 1, by orders-1: {'seen': 1}"]
     assert run("store", "show", path, "other") == (1, "Error: no states of key other\n")
+    encoded = {"dumps": bytes, "loads": bytes}
+    for name, body in (("m", b'{"$map": [[{"$map": []}, 1]]}'), ("z", b'{"$zoned": 5}')):
+        processor = Processor(
+            SqliteStore(path), lambda state, message, context: message.body, list, name=name, **encoded
+        )
+        processor.handle(Message("order\n\x1b[2J", "two", body))
+        (line,) = [one for one in run("store", "show", path, "two")[1].splitlines() if one.startswith(name)]
+        assert line == f"{name}, version 1, by 'order\\n\\x1b[2J': {body!r}"
