@@ -260,10 +260,12 @@ def _repeated_ids(reduction: Reduction, repeated: int, has_content: bool) -> Ite
 def _keep_foreign(reduction: Reduction, origins: set[str]) -> bool:
     """Keep the generators whose random node declares the origin of a function; return whether there are any."""
     functions = origins & {"derived", "position"}
-    declared = _declared(*functions) if functions else "-1"
-    reduction.keep("generators", declared=declared)
+    if not functions:
+        reduction.set(foreign=f"(SELECT node, pid FROM {reduction.relation('fields')} WHERE false)")
+        return False
+    reduction.keep("generators", declared=_declared(*functions))
     reduction.keep("foreign", derived=_declared("derived"), counted_from_0=COUNTED_FROM_0)
-    return bool(functions) and bool(reduction._engine.rows(f"SELECT 1 FROM {reduction._words['foreign']} LIMIT 1"))
+    return bool(reduction._engine.rows(f"SELECT 1 FROM {reduction.relation('foreign')} LIMIT 1"))
 
 
 def _orphans(reduction: Reduction, relations: Relations) -> Iterator[Counted]:

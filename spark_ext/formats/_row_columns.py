@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
-from spark_ext.columns._expressions import integer_column, is_id, is_uuid, null_text, quoted_name, type_of
-from spark_ext.columns._identity import identity
+from spark_ext.columns._expressions import integer_column, null_text, quoted_name, type_of
+from spark_ext.columns._identity import text_column
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 
@@ -58,7 +58,7 @@ def opened(df: DataFrame, column: str, outcome: Column) -> DataFrame:
 
 def text_of(df: DataFrame, name: str) -> Column:
     """Return a column as text; NULL if the DataFrame does not have it."""
-    return null_text() if type_of(df, name) is None else F.col(quoted_name(name)).cast("string")
+    return null_text() if type_of(df, name) is None else text_column(df, name)
 
 
 def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> Column:
@@ -75,13 +75,6 @@ def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> C
 def bound(array: Column, function: Callable[[Column], Column]) -> Column:
     """Apply a function to an array that is computed once; Spark computes an expression again in each lambda."""
     return F.transform(F.array(array), function)[0]
-
-
-def own_id(value: Column) -> Column:
-    """Return the ID or UUID that bytes hold, as `msgid.ids._bytes.header_identity` does; else NULL."""
-    text, digits = value.cast("string"), F.hex(value)
-    is_version_1 = (F.octet_length(value) == layout.ID_LENGTH) & digits.startswith(f"{layout.VERSION_1:02X}")
-    return F.when(is_version_1, digits).when(is_id(text) | is_uuid(text), identity(text))
 
 
 _POSITION: Final = "_msgid_position"

@@ -10,11 +10,11 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity, uuid_of_digits
 from spark_ext.columns._moments import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -71,8 +71,6 @@ _HEADERS, _BROKEN, _LAST, _HEADER = "_msgid_headers", "_msgid_broken", "_msgid_l
 _OWN, _DEAD = "_msgid_own", "_msgid_dead"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 _PAIR: Final = {"key": StringType(), "value": BinaryType()}
-_UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""Where the groups of a UUID are in its digits, and how many each has."""
 
 
 def _rows(df: DataFrame, cluster: str, header: str | None, encoding: Encoding) -> dict[str, Column]:
@@ -114,9 +112,9 @@ def _rows(df: DataFrame, cluster: str, header: str | None, encoding: Encoding) -
 
 def _own_id(header: Column, header_type: HeaderType) -> Column:
     """Return the ID or UUID that a header holds, as `msgid.kafka.Record.message_id` does; else NULL."""
-    own = own_id(header)
+    own = header_identity(header)
     if header_type == "uuid":
-        own = F.when(F.octet_length(header) == UUID_LENGTH, _uuid_text(header)).otherwise(own)
+        own = F.when(F.octet_length(header) == UUID_LENGTH, uuid_of_digits(F.hex(header))).otherwise(own)
     return own
 
 
@@ -136,12 +134,6 @@ def _no_first_id(headers: Column) -> Column:
 def _source(df: DataFrame, cluster: str) -> Column:
     partition = integer_column(df, "partition").try_cast("int").cast("string")
     return F.concat(F.lit(f"kafka:{cluster}/"), text_of(df, "topic"), F.lit("/"), partition)
-
-
-def _uuid_text(raw: Column) -> Column:
-    """Return the text of the UUID that 16 bytes are."""
-    digits = F.lower(F.hex(raw))
-    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in _UUID_PARTS))
 
 
 def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:

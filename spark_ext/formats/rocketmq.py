@@ -28,13 +28,13 @@ from msgid.rocketmq import (
     UNIQUE_KEY,
 )
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -147,7 +147,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
 
 
 def _own_id(properties: Column) -> Column:
-    return own_id(properties[UNIQUE_KEY].cast("binary"))
+    return header_identity(properties[UNIQUE_KEY].cast("binary"))
 
 
 def _placed() -> Place:
