@@ -77,14 +77,14 @@ def nightly(session: nox.Session) -> None:
 def systems(session: nox.Session) -> None:
     """Run the tests against running systems, which Maven brings; needs Java 17 and Maven."""
     install(session, ".[test]")
-    pytest(session, "tests/systems", "-m", "systems and not faults")
+    pytest(session, "tests/systems", "-m", "systems and not faults", "--write-versions")
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """Kill, pause and restart running systems, from a seed that each test prints; ``--seed N`` repeats it."""
     install(session, ".[test]")
-    pytest(session, "tests/systems", "-m", "faults", "-s")
+    pytest(session, "tests/systems", "-m", "faults", "-s", "--write-versions")
 
 
 @nox.session

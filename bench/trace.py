@@ -31,11 +31,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 def make(path: Path, rows: int, order: str) -> str:
     """Write a table of IDs of 100 processes, in the order of time or of a hash; return one ID in the middle."""
     id = "printf('0156F7E71C%04X21BC%08X%08X', (range * 7919) % 100, 38587838 + range // 1000, range // 100)"
-    duckdb.sql(
+    duckdb.execute(
         f"COPY (SELECT {id} AS id, 'orders' AS topic, range AS amount FROM range({rows}) ORDER BY {order}) "
         f"TO '{path}' (FORMAT parquet)"
     )
-    ((found,),) = duckdb.sql(f"SELECT id FROM '{path}' WHERE amount = {rows // 2}").fetchall()
+    ((found,),) = duckdb.execute(f"SELECT id FROM '{path}' WHERE amount = {rows // 2}").fetchall()
     return str(found)
 
 

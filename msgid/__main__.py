@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 from msgid import __version__
 from msgid._validate import to_install
@@ -14,11 +15,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # does not need Click or Rich
         print(version_line(__version__))
         return
-    try:
-        import click  # noqa: F401
-        import rich  # noqa: F401
-    except ImportError as missing:
-        sys.exit(f"msgid: the command line needs {missing.name}: {to_install('cli')}")
+    for package in ("click", "rich"):
+        if find_spec(package) is None:
+            sys.exit(f"msgid: the command line needs {package}: {to_install('cli')}")
     try:
         from msgid.cli import msgid as run
 

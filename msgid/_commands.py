@@ -10,9 +10,6 @@ from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import msgid as library
 from msgid._moments import EPOCH, moment_of, seconds_since_epoch
@@ -22,6 +19,8 @@ from msgid.ids import _display
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
+
+    from rich.table import Table
 
     from msgid.ids.batch import IdBatch
     from msgid.ids.parsing import AnyId
@@ -180,7 +179,6 @@ def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, 
     A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
     and the exit status is 1.
     """
-    console = Console(highlight=False)
 
     def show(line: _Line, id: AnyId) -> None:
         made = {}
@@ -190,6 +188,10 @@ def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, 
         if as_json:
             click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id), **made}))
         else:
+            from rich.console import Console
+            from rich.text import Text
+
+            console = Console(highlight=False)
             shown = "".join(f"  made {time}" for time in made.values())
             console.print(Text.assemble(id.kind, "  ", (id.hex, "bold"), shown), soft_wrap=True)
             console.print(drawn(id))
@@ -260,6 +262,8 @@ def node(as_json: bool) -> None:
 
 def drawn(id: AnyId) -> Table:
     """Return a table of an ID's fields, each with its name and meaning below its digits."""
+    from rich.table import Table
+
     table = Table()
     parts = _display.parts(id)
     for part, colour in zip(parts, _display.COLOURS, strict=False):

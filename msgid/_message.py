@@ -6,6 +6,7 @@ It is here because the message formats, which processing does not import, make m
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid._moments import moment
@@ -104,6 +105,10 @@ class Known(NamedTuple):
 
 def read_id(id: object) -> Known:
     """Return the fields of an ID of any kind, or raise `InvalidMessageId` if it is empty or neither text nor bytes."""
+    return _read_text(id) if type(id) is str and len(id) <= TEXT_LIMIT else _read(id)
+
+
+def _read(id: object) -> Known:
     try:
         known = parse(id)  # type: ignore[arg-type]
     except InvalidMessageId:
@@ -112,6 +117,10 @@ def read_id(id: object) -> Known:
         return Known(str(known), bytes(known), known.seconds or None)
     same = identity(id)
     return Known(same, identity_bytes(same), None)
+
+
+# A message is created, stored and published under its ID, which is read once. A batch has 1,000 messages.
+_read_text: Final = lru_cache(4096)(_read)
 
 
 def check_text(name: str, text: object, error: type[ValueError] = ValueError) -> None:

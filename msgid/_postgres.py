@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid._validate import is_number, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
 LOCK_TIMEOUT: Final = 60
 """Seconds that a store waits for a lock."""
@@ -23,6 +25,10 @@ IDLE_TIMEOUT: Final = 30
 """Seconds after which the server ends the transaction of a silent client."""
 CONNECT_TIMEOUT: Final = 30
 """Seconds in which a sink opens a connection, if the connection string does not say so."""
+ANSWER_TIMEOUT: Final = 600
+"""Seconds that a store waits for a server whose connection lives, and that does not answer."""
+SINK_ANSWER_TIMEOUT: Final = 3600
+"""The same for a sink: an insert of many rows is one statement."""
 _MIN: Final = 0.001
 _MAX: Final = 86_400
 _PROBES: Final = 3
@@ -79,6 +85,49 @@ def connection_options(
     if "PGCONNECT_TIMEOUT" in os.environ:
         del options["connect_timeout"]
     return {name: value for name, value in options.items() if name not in given}
+
+
+def connect(conninfo: str, answer_timeout: float, **options: Any) -> Any:
+    """Return a connection of psycopg that is closed, with an error, if the server says nothing for too long.
+
+    No setting of libpq ends a wait for a server whose machine answers and whose process does not.
+    """
+    connection = _bounded_connection().connect(conninfo, **options)
+    connection.answer_timeout = answer_timeout
+    return connection
+
+
+@cache
+def _bounded_connection() -> Any:
+    import psycopg
+
+    class NoAnswer(psycopg.OperationalError, TimeoutError):
+        pass
+
+    class Bounded(psycopg.Connection[Any]):
+        answer_timeout: float = CONNECT_TIMEOUT
+
+        def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+            return super().wait(self._bounded(gen), *arguments, **options)
+
+        def _bounded(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            """Yield what the steps of a call of psycopg wait for; each time of silence is bounded."""
+            end, ready = time.monotonic() + self.answer_timeout, None
+            try:
+                while True:
+                    ready = yield steps.send(ready)
+                    if ready:
+                        end = time.monotonic() + self.answer_timeout
+                    elif time.monotonic() > end:
+                        self.pgconn.finish()
+                        raise NoAnswer(
+                            f"the server has not answered a statement for {self.answer_timeout:g} seconds, and its "
+                            "machine keeps the connection: find the cause on the server, and try again"
+                        )
+            except StopIteration as done:
+                return done.value
+
+    return Bounded
 
 
 def _keepalives(idle_timeout: float) -> tuple[int, int]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 QUOTED_LENGTH: Final = 64
 """The maximum number of characters of an invalid value in an error."""
+WIDEST: Final = 100
+"""The maximum number of characters of a name or an example in a line."""
 
 
 def quote(value: object) -> str:
@@ -41,6 +43,22 @@ def quote_path(path: str) -> str:
     ("'a/b.csv'", "'a\\nb'")
     """
     return ascii(path)
+
+
+def shown(text: str, widest: int = WIDEST) -> str:
+    r"""Return text of others for one line of a terminal, a log or a page.
+
+    Text with control characters, marks of direction, half surrogates or spaces around it is quoted. Long text is cut.
+
+    Args:
+        text: Any text, such as the name of a log.
+        widest: Largest number of characters of the result.
+
+    >>> print(shown("orders"), shown("orders" + chr(0x202E)), shown("orders", 5))
+    orders 'orders\u202e' or...
+    """
+    line = text if text.isprintable() and text == text.strip() else ascii(text)
+    return line if len(line) <= widest else f"{line[: widest - 3]}..."
 
 
 def is_utf8(value: object) -> bool:

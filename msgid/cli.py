@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import msgid as library
 from msgid._commands import ID_COMMANDS, Grouped, examples
 from msgid._moments import UNIX_EPOCH
+from msgid._validate import shown
 from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
-from msgid.iggy._wire import LAYOUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +28,8 @@ if TYPE_CHECKING:
     from msgid.audit.definitions import Format
     from msgid.iggy._wire import Layout
 
+_LAYOUTS = ("auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256")
+"""The layouts of Iggy's logs: a test compares them with those that are read, whose import takes a while."""
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as a shell reports it."""
 AUDIT_FAILED = 3
@@ -91,7 +90,7 @@ for _command in ID_COMMANDS:
 @click.option(
     "--policy", required=True, type=click.Path(exists=True, dir_okay=False), help="TOML file with the expiry times."
 )
-@click.option("--layout", type=click.Choice(["auto", *LAYOUTS]), default="auto", help="Layout; default: auto.")
+@click.option("--layout", type=click.Choice(_LAYOUTS), default="auto", help="Layout; default: auto.")
 @click.option("--apply", is_flag=True, help="Delete expired segments; without it, only report them (dry run).")
 @click.option("--allow-gaps", is_flag=True, help="Close a segment also if offsets before the next segment are missing.")
 def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: bool) -> None:
@@ -106,6 +105,10 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
     Stop the server first: it keeps deleted files open. A segment is kept, with the reason, if the time of a message is
     missing, before the year 2000 or in the future.
     """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     from msgid.retention import RetentionPolicy
     from msgid.retention.cleaner import Cleaner
 
@@ -157,9 +160,10 @@ def show(place: str, key: str) -> None:
         raise click.ClickException(str(error)) from None
     for version in versions:
         state = version.state or b"null"
+        made_by = shown(version.id) if version.id else "a forgotten message"
         with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
             state = loads(state)
-        click.echo(f"{version.handler}, version {version.version}, by {version.id or 'a forgotten message'}: {state!r}")
+        click.echo(f"{shown(version.handler)}, version {version.version}, by {made_by}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
 
@@ -208,6 +212,7 @@ _AUDIT_OPTIONS = (
     _LIFE,
     click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
+    click.option("--producers", type=int, help="With --holes: producers whose markers may stand side by side."),
     click.option("--without", multiple=True, metavar="CHECK", help="A check that is not made."),
     click.option("--sent", metavar="FILE", help="Name the messages of this file that are not in the table."),
     click.option(
@@ -236,7 +241,7 @@ _AUDIT_OPTIONS = (
 AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
-    "Checks": ("holes", "without", "sent", "sent_columns", "digests"),
+    "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
 """The options of ``audit`` by task, those of Spark's command, too."""
@@ -260,7 +265,7 @@ SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent", "life", "holes", "without"):
+    for name in ("landed", "parent", "life", "holes", "producers", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_columns]

@@ -23,7 +23,7 @@ from msgid import layout
 from msgid._known_tables import Columns, Inside, KnownTable
 from msgid._message import Message
 from msgid._moments import check_unit, moment_of
-from msgid._validate import INT32_MAX, in_range, quote
+from msgid._validate import INT32_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids._bytes import header_identity
 from msgid.ids.derived import position_id
@@ -334,6 +334,10 @@ def audited_rows(table: pa.Table) -> pa.Table:
             if row.get("storeTimestamp") is not None:  # the broker's own number, whatever a clock has said
                 row["storeTimestamp"] = moment_of("storeTimestamp", row["storeTimestamp"])
             id = id or Record.of({**row, "bornTimestamp": None}).message_id()
+        if isinstance(id, str) and not is_utf8(id):  # JSON has half a pair of surrogates, and Arrow's text has not
+            id = ascii(id)
+        if place.topic is not None and not is_utf8(place.topic):
+            place = Place(None, place.queue)
         offset = None if place.topic is None else row["queueOffset"]
         for name, value in zip(added, (id, place.topic, place.queue, offset), strict=True):
             added[name].append(value)

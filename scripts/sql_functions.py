@@ -20,7 +20,7 @@ from sql_layout import file_of
 from sql_text import Functions, SqlText
 
 from msgid import layout
-from spark_ext.columns import _crc, _expressions, _moments, expiry, making, reading, v0
+from spark_ext.columns import _crc, _expressions, _identity, _moments, expiry, making, reading, v0
 from spark_ext.sql.registration import Definition
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FILE: Final = Path(__file__).parents[1] / "spark_ext" / "sql" / "functions.sql"
 F: Final = Functions()
-_MODULES: Final = (_crc, _expressions, _moments, expiry, making, reading, v0)
+_MODULES: Final = (_crc, _expressions, _identity, _moments, expiry, making, reading, v0)
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
 _AT: Final = _moments.SECONDS
@@ -38,7 +38,7 @@ Spark casts an argument to the type of its parameter. Spark would read text as a
 but a cast of that text to a number fails.
 """
 _V1: Final = (
-    "STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, "
+    "STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, "
     "origin: STRING>"
 )
 _V0: Final = (
@@ -77,7 +77,7 @@ FUNCTIONS: Final = {
     "msgid_try_parse": SqlFunction(reading.try_parse_id, {"id": _ID}, _V1),
     "msgid_is_valid": SqlFunction(reading.is_valid_id, {"id": _ID}, "BOOLEAN"),
     "msgid_kind": SqlFunction(v0.id_kind, {"id": _ID}, "STRING"),
-    "msgid_time": SqlFunction(reading.id_time, {"id": _ID}, "TIMESTAMP"),
+    "msgid_time": SqlFunction(reading.id_time, {"id": _ID}, "TIMESTAMP_LTZ"),
     "msgid_origin": SqlFunction(reading.id_origin, {"id": _ID}, "STRING"),
     "msgid_time_key": SqlFunction(reading.time_key, {"id": _ID}, "BINARY"),
     "msgid_to_binary": SqlFunction(reading.id_to_binary, {"id": _ID}, "BINARY"),
@@ -88,7 +88,7 @@ FUNCTIONS: Final = {
     "msgid_try_parse_v0": SqlFunction(v0.try_parse_v0, {"id": _ID}, _V0),
     "msgid_translate_v0": SqlFunction(v0.translate_v0, {"id": _ID}, "STRING"),
     "msgid_try_translate_v0": SqlFunction(v0.try_translate_v0, {"id": _ID}, "STRING"),
-    "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT, "timezone": "STRING"}, "TIMESTAMP"),
+    "msgid_v0_time": SqlFunction(v0.v0_time, {"id": _ID, "near": _AT, "timezone": "STRING"}, "TIMESTAMP_LTZ"),
     "msgid_from_iggy_id": SqlFunction(reading.id_from_iggy_id, {"id": "BINARY"}, "STRING"),
     "msgid_is_expired": SqlFunction(
         expiry.is_expired, {"timestamp": _AT, "expiry": "BIGINT", "now": _AT}, returns="BOOLEAN"
@@ -301,7 +301,7 @@ def _assign_id_of_query() -> Any:
 
 _PARTS: Final[dict[Any, Any]] = {
     pyspark_functions: F,
-    _expressions.hex_text: lambda id: id,  # the function around it converts the argument to text
+    _identity.hex_text: lambda id: id,  # the function around it converts the argument to text
     _expressions.of_types: lambda *_: lambda result: result,  # the parameters have types
     _moments.micros_of: lambda at: F.floor(at * F.lit(_moments.MICROSECONDS)).try_cast("bigint"),
     _moments.unix_seconds_of: lambda at: F.floor(at).try_cast("bigint"),

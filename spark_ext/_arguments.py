@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.types import BinaryType, NullType, StringType
-
 from msgid._validate import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
 
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 
@@ -27,14 +24,6 @@ def check_name(argument: str, name: Any) -> None:
     """Raise TypeError if the name of a column is not text."""
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be the name of a column, got {quote(name)}")
-
-
-def check_ids(argument: str, name: str, type: DataType) -> None:
-    """Raise ValueError if a column of IDs is not text or binary: the text of other types may depend on the session."""
-    if not isinstance(type, StringType | BinaryType | NullType):  # char and varchar are text in a DataFrame
-        raise ValueError(
-            f"{argument} must be a column of text or binary, got {name!r} of {type.simpleString()}; cast it to string"
-        )
 
 
 def named_column(df: DataFrame, name: str) -> str | None:

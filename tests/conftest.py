@@ -51,6 +51,10 @@ once."""
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
     parser.addoption("--seed", type=int, help="the seed of random faults in the tests of systems")
+    parser.addoption("--minutes", type=float, default=6, help="the length of the soak of the brokers; default: 6")
+    parser.addoption(
+        "--write-versions", action="store_true", help="write the systems whose tests passed to the page of versions"
+    )
     parser.addoption("--connect", action="store_true", help="run the Spark tests through Spark Connect")
     parser.addoption(
         "--spark-defaults",
@@ -91,6 +95,10 @@ def pytest_configure(config):
             if config.stash[UNLISTED] and exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
+    if config.getoption("--write-versions"):
+        from systems.versions import Versions
+
+        config.pluginmanager.register(Versions(), "versions")
     if config.getoption("--strict-skips"):
         config.pluginmanager.register(Skips(), "strict-skips")
 

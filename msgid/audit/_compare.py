@@ -20,10 +20,12 @@ from msgid.audit._sides import Opened, Side, check_sent_columns, content_of_side
 from msgid.audit._sources import read_error
 from msgid.audit.definitions import FAULTS, MAX_MESSAGES, MAX_ROWS, MAX_SCOPES, TABLE
 from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
-from msgid.audit.report import APART, Report, SentLog, add_uncompared, findings_of
+from msgid.audit.report import APART, BARE, Report, SentLog, add_uncompared, findings_of
+from msgid.ids._bytes import is_uuid, uuid_bytes
+from msgid.layout import CANONICAL_V0_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
@@ -415,7 +417,8 @@ def report_of_groups(
     findings = findings_of(merged([part_of(counts)], 0))
     alone = [sum(one.rows for one in groups if one.fault == fault) for fault in (LOST, EXTRA)]
     if all(10 * n >= 9 * (side.rows - side.lacking) > 0 for n, side in zip(alone, sides, strict=True)):
-        findings = [one._replace(meaning=APART) if one.check == FAULTS["lost"] else one for one in findings]
+        meaning = BARE if _are_bare({*(one.id for one in groups), *(row[-1] for row in listed)}) else APART
+        findings = [one._replace(meaning=meaning) if one.check == FAULTS["lost"] else one for one in findings]
     total = sum(one.messages for one in groups)
     cut = f"The report lists {len(listed):,} of {total:,} messages; the findings count all."
     report = Report(
@@ -426,6 +429,12 @@ def report_of_groups(
     )  # fmt: skip
     add_uncompared(report, [side.lacking for side in sides], "offset" if by_position else "id")
     return report
+
+
+def _are_bare(ids: Iterable[str | None]) -> bool:
+    """Return whether identities of messages on one side alone have a UUID both with its dashes and as bare bytes."""
+    known = set(ids)
+    return any(is_uuid(id) and CANONICAL_V0_PREFIX + uuid_bytes(id).hex().upper() in known for id in known)
 
 
 def fault_of(check: str, by_position: bool) -> int:

@@ -6,15 +6,14 @@ import itertools
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import UUID
 
 from msgid import layout
 from msgid._validate import INT32_MAX, check_installed, is_number, quote
 from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import check_several, is_missing, is_uuid, plain
+from msgid.ids._bytes import is_uuid, uuid_bytes
+from msgid.ids._carriers import values_of
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
@@ -159,10 +158,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     busiest second of a generator: 50 IDs
     risk that a copy of a generator, with its node and pid and at half its rate, repeats an ID within a day: 1
     """
-    if hasattr(ids, "columns") or isinstance(ids, Mapping):
-        raise TypeError("ids must be IDs, got a table: pass its column of IDs")
-    check_several(ids)
-    generators, others = _grouped(ids, times)
+    generators, others = _grouped(values_of(ids), times)
     told = [(sample, fingerprint(sample)) for sample in generators]
     parsed = [id for sample in generators for id in sample.ids]
     nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
@@ -184,15 +180,14 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
     others: list[object] = []
     pairs = ((id, None) for id in ids) if times is None else zip(ids, times, strict=True)
     for value, time in pairs:
-        given = None if is_missing(value) else plain(value)
-        if given is None:
+        if value is None:
             continue
         try:
-            id = parse(given)  # type: ignore[arg-type]
+            id = parse(value)
         except InvalidMessageId:
-            others.append(given)
+            others.append(value)
             continue
-        groups[key_of(id)].append((id, given if isinstance(given, str) else id.hex, time))
+        groups[key_of(id)].append((id, value if isinstance(value, str) else id.hex, time))
     # The IDs of a function have a node and pid each, and are one sample. A run of `assign_id` has a node of its own.
     samples: dict[object, list[tuple[AnyId, str, int | None]]] = defaultdict(list)
     for key, rows in groups.items():
@@ -220,9 +215,9 @@ def _order_of_uuid(value: object) -> Fingerprint:
     ('Iggy Java, Node.js or HTTP',)
     """
     unknown = Fingerprint((UNKNOWN,), "not an ID")
-    if not (isinstance(value, UUID) or is_uuid(value)):
+    if not is_uuid(value):
         return unknown
-    raw = UUID(str(value)).bytes
+    raw = uuid_bytes(value)
     fits = _is_versioned
     if not fits(raw) and fits(raw[::-1]):
         return Fingerprint((IGGY_NUMBER,), 'UUIDs whose bytes are last to first: read them with uuid="number"')

@@ -131,8 +131,15 @@ class Duck:
     def kept(self, name: str, text: str) -> str:
         """Return the name of a new table with the rows of a query."""
         name = self.new_name(name)
+        if self._progress is not None:
+            self._progress.step += 1
         self.run(f"CREATE TABLE {name} AS {text}")
         return name
+
+    def show_rows_of(self, relation: str) -> None:
+        """Show the number of rows of a relation beside the progress."""
+        if self._progress is not None:
+            ((self._progress.rows,),) = self.rows(f"SELECT count(*) FROM {relation}")
 
     def facts(self, text: str, function: Callable[..., Facts], group: str | None = None) -> Iterator[Facts]:
         """Yield the facts of the rows of a query, some rows at a time.
@@ -257,10 +264,17 @@ def _remove_abandoned(place: Path) -> None:
 
 
 class Progress:
-    """A line on standard error that says how far the work is."""
+    """A line on standard error that says how far the work is.
+
+    Attributes:
+        step: The number of the statement that runs.
+        rows: The number of rows of the table; None as long as it is unknown.
+    """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.step = 0
+        self.rows: int | None = None
         self._began = self._step_began = time.monotonic()
         self._running = threading.Event()
         self._is_shown = False
@@ -287,10 +301,25 @@ class Progress:
                 continue
             with suppress(Exception):
                 share = self._connection.query_progress()
-                elapsed = time.monotonic() - self._step_began
-                left = f", {elapsed * (100 - share) / share:,.0f} s left in this step" if share >= 1 else ""
-                shown = f"reading: {max(share, 0):.0f} %{left}"
+                shown = progress_line(self.step, share, self.rows, time.monotonic() - self._step_began)
                 if self._running.is_set():
                     self._is_shown = True
                     sys.stderr.write(f"\r\x1b[K{shown}")
                     sys.stderr.flush()
+
+
+def progress_line(step: int, share: float, rows: int | None, elapsed: float) -> str:
+    """Return the line about a step of the work.
+
+    Args:
+        step: The number of the step.
+        share: How much of it is done, in percent; below 0 if it is unknown.
+        rows: The number of rows of the table, or None.
+        elapsed: The seconds since the step began.
+
+    >>> progress_line(3, 25.0, 4_000_000, 2.0), progress_line(1, -1.0, None, 2.0)
+    ('step 3: 25 % of 4,000,000 rows, 6 s left in this step', 'step 1: 0 % of the input')
+    """
+    table = "the input" if rows is None else f"{rows:,} rows"
+    left = f", {elapsed * (100 - share) / share:,.0f} s left in this step" if share >= 1 else ""
+    return f"step {step}: {max(share, 0):.0f} % of {table}{left}"

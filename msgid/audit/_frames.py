@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
+from msgid._arrow_schema import UUID, arrow_types
 from msgid._validate import quote
 from msgid.audit._duck import quoted
-from msgid.audit._parquet_files import arrow_types
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.ids._bytes import check_several, identity, is_missing, plain
+from msgid.ids._carriers import UnreadColumn, arrow_of, check_ids, is_of, is_table, of_field, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from msgid.audit._paths import File
-
-_DECIMAL_DIGITS: Final = 38
-
-
-class _OfPolars(Unreadable):
-    """A column of a type that Polars does not export to Arrow, or exports as other values."""
-
-    def __init__(self, type: str) -> None:
-        super().__init__(f"is of the type {type} of Polars: cast it to text")
-        self.type = type
 
 
 class _Frame(NamedTuple):
@@ -77,137 +66,33 @@ def ids_source(duck: Any, ids: Iterable[Any]) -> Source:
     Raises:
         TypeError: if ``ids`` is one ID, or a table.
     """
-    if _is_table(ids):
-        raise TypeError(f"ids must be IDs, got a table of type {type(ids).__name__}: pass its column of IDs")
-    check_several(ids)
-    return _source_of_columns(duck, "the IDs", _Frame(["id"], lambda place: _array(ids)), None)
+    check_ids(ids)
+    return _source_of_columns(duck, "the IDs", _Frame(["id"], lambda place: arrow_of(ids)), None)
 
 
 def _frame_of(table: Any) -> _Frame | None:
     """Return a table in memory by its columns; None for one whose rows come as a stream."""
     if isinstance(table, pa.Table | pa.RecordBatch):
-        return _Frame(table.schema.names, table.column)
+        return _Frame(table.schema.names, lambda place: of_field(table.schema.field(place), table.column(place)))
     if isinstance(table, Mapping):
         columns = list(table.values())
-        return _Frame([str(name) for name in table], lambda place: _array(columns[place]))
-    if _is_of("pandas", table) and hasattr(table, "columns"):
-        return _Frame([str(name) for name in table.columns], lambda place: _of_pandas(table.iloc[:, place]))
-    if _is_of("polars", table, "DataFrame"):
-        return _Frame(list(table.columns), lambda place: _of_polars(table.to_series(place)))
-    several = isinstance(table, pa.Array | pa.ChunkedArray | Sequence) or _is_of("numpy", table, "ndarray")
+        return _Frame([str(name) for name in table], lambda place: arrow_of(columns[place]))
+    if is_of("pandas", table) and hasattr(table, "columns"):
+        return _Frame([str(name) for name in table.columns], lambda place: arrow_of(table.iloc[:, place]))
+    if is_of("polars", table, "DataFrame"):
+        return _Frame(list(table.columns), lambda place: arrow_of(table.to_series(place)))
+    several = isinstance(table, pa.Array | pa.ChunkedArray | Sequence) or is_of("numpy", table, "ndarray")
     several = several and not isinstance(table, str | bytes | bytearray | memoryview)
     if several and len(table) and all(isinstance(row, Mapping) for row in table):
         names = list(dict.fromkeys(name for row in table for name in row))
-        return _Frame([str(name) for name in names], lambda place: _array([row.get(names[place]) for row in table]))
+        return _Frame([str(name) for name in names], lambda place: arrow_of([row.get(names[place]) for row in table]))
     if several or (hasattr(table, "to_numpy") and hasattr(table, "name")):
-        return _Frame(["id"], lambda place: _array(table))
-    if _is_table(table):
+        return _Frame(["id"], lambda place: arrow_of(table))
+    if is_table(table):
         return None
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
-    hint = "; collect it" if _is_of("polars", table) else hint
+    hint = "; collect it" if is_of("polars", table) else hint
     raise TypeError(f"table must be a table of Arrow, pandas or polars, got {quote(table)}{hint}")
-
-
-def _is_of(package: str, value: object, name: str | None = None) -> bool:
-    """Return whether a value's class is one of a package, which is not imported here."""
-    kind = type(value)
-    return kind.__module__.partition(".")[0] == package and name in (None, kind.__name__)
-
-
-def _is_table(value: Any) -> bool:
-    """Return whether a value has named columns, and exports its rows as a stream of Arrow, or is one of pandas."""
-    if isinstance(value, pa.RecordBatchReader | Mapping):
-        return True
-    is_stream = hasattr(value, "__arrow_c_stream__") or _is_of("pandas", value)
-    return is_stream and hasattr(value, "columns")
-
-
-# --- Columns of Python, NumPy, pandas and Polars as Arrow arrays ------------------------------------------------------
-
-
-def _array(values: Any) -> Any:
-    """Return the values of a column as an Arrow array.
-
-    Raises:
-        Unreadable: if Arrow does not have the values.
-    """
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if _is_table(values):
-        raise TypeError(
-            f"a column must have values, got a table of type {type(values).__name__}: pass one of its columns"
-        )
-    check_several(values)
-    if _is_of("pandas", values):
-        return _of_pandas(values)
-    if _is_of("polars", values):
-        return _of_polars(values)
-    if hasattr(values, "dtype") and hasattr(values, "tolist"):  # of NumPy
-        if values.ndim == 1 and values.dtype.kind in "biufmM":
-            mask = getattr(values, "mask", None)
-            return _made(lambda: pa.array(getattr(values, "data", values) if mask is not None else values, mask=mask))
-        rows = values.tolist()  # None if masked; a row of bytes is a list of them
-        values = [None if None in row else bytes(row) for row in rows] if values.ndim > 1 else rows
-    elif hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
-        return _made(lambda: pa.chunked_array(values))
-    return _of_list([None if is_missing(value) else plain(value) for value in values])
-
-
-def _of_list(values: list[Any]) -> Any:
-    """Return values as an Arrow array. Text, bytes and integers of one column become text."""
-    types = {type(value) for value in values if value is not None}
-    texts = {one for one in types if issubclass(one, str | bytes)}
-    if texts and len(types) > 1:
-        other = next((one for one in types if not issubclass(one, str | bytes | int)), None)
-        if other is not None:
-            shown = " and ".join(sorted(f"{one.__name__}" for one in types))
-            raise Unreadable(f"has values of several types, {shown}: pass one type")
-        values = [
-            value if value is None else identity(value) if isinstance(value, bytes) and value else _text(value)
-            for value in values
-        ]
-    return _made(lambda: pa.array(values), values)
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _made(make: Callable[[], Any], values: Sequence[Any] = ()) -> Any:
-    """Return the array that a function makes.
-
-    Raises:
-        Unreadable: if Arrow does not have the values.
-    """
-    try:
-        return make()
-    except OverflowError:
-        if all(value is None or isinstance(value, int) for value in values):
-            # A decimal is a number for the audit too: its error has the cure.
-            largest = max(abs(value) for value in values if value is not None)
-            if largest < 10**_DECIMAL_DIGITS:
-                return pa.array(values, pa.decimal128(_DECIMAL_DIGITS, 0))
-        raise Unreadable(f"has integers of more than {_DECIMAL_DIGITS} digits: cast it to text") from None
-    except UnicodeEncodeError:
-        raise Unreadable("has text with half of a surrogate pair") from None
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise Unreadable(f"cannot be a column of Arrow: {' '.join(str(error).split())}") from None
-
-
-def _of_pandas(series: Any) -> Any:
-    if series.dtype.kind != "O" or str(series.dtype) != "object":
-        return _made(lambda: pa.Array.from_pandas(series))
-    pandas = sys.modules["pandas"]
-    if pandas.api.types.infer_dtype(series, skipna=True) in ("string", "bytes"):
-        return _made(lambda: pa.Array.from_pandas(series))
-    return _array(series.tolist())
-
-
-def _of_polars(series: Any) -> Any:
-    kind = str(series.dtype)
-    if kind.startswith("Object") or "Int128" in kind:
-        raise _OfPolars(kind)
-    return _made(series.to_arrow)
 
 
 # --- Arrow arrays as relations of DuckDB ------------------------------------------------------------------------------
@@ -222,10 +107,9 @@ def _source_of_columns(duck: Any, name: str, frame: _Frame, wanted: set[str] | N
             refused[column] = f"it has several columns {quote(column)}"
         elif wanted is None or column in wanted:
             try:
-                arrays[column] = _readable(frame.column(place))
-            except Unreadable as error:
-                refused[column] = f"the column {quote(column)} {error}"
-                kinds[column] = getattr(error, "type", "unknown")
+                arrays[column] = readable(frame.column(place))
+            except UnreadColumn as error:
+                refused[column], kinds[column] = f"the column {quote(column)} {error}", error.type
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
         shown = ", ".join(f"{quote(column)} {len(array):,}" for column, array in arrays.items())
@@ -272,19 +156,6 @@ def _type_in_duck(duck: Any, array: Any) -> str | None:
         return None
 
 
-def _readable(array: Any) -> Any:
-    """Return an Arrow array as a type that DuckDB has, if there is one with the same values."""
-    type = array.type
-    if pa.types.is_float16(type):
-        return array.cast(pa.float32())
-    if pa.types.is_decimal256(type) and type.precision <= _DECIMAL_DIGITS:
-        return array.cast(pa.decimal128(type.precision, type.scale))
-    if isinstance(type, pa.BaseExtensionType) and type.extension_name not in ("arrow.uuid", "arrow.bool8"):
-        storage = array.storage if isinstance(array, pa.Array) else array.cast(type.storage_type)
-        return _readable(storage)
-    return array
-
-
 class _Stream:
     """Rows that DuckDB reads from a stream, which may be opened anew for each scan.
 
@@ -301,13 +172,15 @@ class _Stream:
         self.refused: dict[str, str] = {}
         self._places: list[int] = []
         fields = []
-        for place, (name, type) in enumerate(zip(self.names, reader.schema.types, strict=True)):
+        self._given = list(reader.schema)
+        for place, field in enumerate(self._given):
+            name = field.name
             if self.names.index(name) != place:
                 self.refused[name] = f"it has several columns {quote(name)}"
             elif wanted is None or name in wanted:
-                empty = _empty(type)
+                empty = _empty(field)
                 if empty is None or _type_in_duck(duck, empty) is None:
-                    self.refused[name] = f"the column {quote(name)} is of {type}: cast it to text"
+                    self.refused[name] = f"the column {quote(name)} is of {field.type}: cast it to text"
                 else:
                     self._places.append(place)
                     fields.append((f"column{place}", empty.type))
@@ -319,7 +192,9 @@ class _Stream:
 
         def batches() -> Iterator[Any]:
             for batch in reader:
-                arrays = [_readable(batch.column(place)) for place in self._places] or [pa.nulls(batch.num_rows)]
+                arrays = [of_field(self._given[place], batch.column(place)) for place in self._places] or [
+                    pa.nulls(batch.num_rows)
+                ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
         return pa.RecordBatchReader.from_batches(self._schema, batches())
@@ -336,11 +211,11 @@ class _Stream:
         return Part(types, {name: quoted(one) for name, one in held.items()}, relation, not_in_use | self.refused)
 
 
-def _empty(type: Any) -> Any:
-    """Return an empty array of the type that `_readable` makes of a type, or None if Arrow does not make one."""
+def _empty(field: Any) -> Any:
+    """Return an empty array of the type that a field has here, or None if Arrow does not make one."""
     try:
-        return _readable(pa.nulls(0, type))
-    except (pa.ArrowException, Unreadable):
+        return of_field(field, pa.nulls(0, field.type))
+    except pa.ArrowException:
         return None
 
 
@@ -413,7 +288,7 @@ def _arrow_part(duck: Any, file: File) -> Part:
         is_mapped = is_mapped and _is_mapped(memory, batch)
     if is_mapped:
         table = reader.read_all()
-        arrays = {name: _readable(table.column(place)) for place, name in enumerate(table.column_names)}
+        arrays = {field.name: of_field(field, table.column(place)) for place, field in enumerate(table.schema)}
         (part,) = _registered(duck, file.shown, dict.fromkeys(arrays, "unknown"), arrays, {}).parts
         return part
     stream = _Stream(duck, batches, batches(), None)  # the rows are decompressed in each scan
@@ -436,7 +311,7 @@ def _wide_integers(file: File) -> str | None:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - _FOOTER_LIMIT))
         data = stream.read()
     size = int.from_bytes(data[-10:-6], "little")
-    wide = [name for name, type in arrow_types(data[-10 - size : -10], is_footer=True).items() if type != "arrow.uuid"]
+    wide = [name for name, type in arrow_types(data[-10 - size : -10], is_footer=True).items() if type != UUID]
     if not wide:
         return None
     return f"the column {quote(wide[0])} is of 128-bit integers, which only Polars reads: cast it to text"

@@ -63,7 +63,7 @@ class Lists:
         with_ids = self._roles.rows_with_ids()
         if check in _OF_IDS:
             return self._repeated_ids(check, with_ids)
-        identity = "CASE WHEN {is_uuid} THEN value ELSE {identity} END".format_map(self._relations.words)
+        identity = "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
         conditions = {
             "missing_ids": "key IS NULL AND value IS NULL",
             "malformed_ids": f"key IS NULL AND (value = '' OR msgid_kind(value) = {literal(MALFORMED_KIND)})",
@@ -105,7 +105,7 @@ class Lists:
 
     def _repeated_ids(self, check: str, with_ids: str) -> str:
         condition, parts = _OF_IDS[check], []
-        identity = "CASE WHEN {is_uuid} THEN value ELSE {identity} END".format_map(self._relations.words)
+        identity = "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
         if self._reduction.has("repeated_ids"):
             of = f"(SELECT key, place FROM {self._reduction.relation('repeated_ids')} WHERE {condition})"
             parts.append(

@@ -54,6 +54,8 @@ class AuditOptions(ColumnNames, total=False):
             be a marker, and a longer gap may be an aborted transaction, which is a finding of severity ``info``.
             ``committed``: the same, but no transaction was aborted, so a longer gap is a loss. ``compacted``: any
             offset may be missing. Default: each missing offset is a loss.
+        producers: With ``markers`` or ``committed``: the number of producers whose transactions may end at the same
+            time in one log. A gap of so many offsets may be their markers. Default: 1.
         without: Names of checks that are not made.
         not_before: Earliest time of an ID that is not a finding, an aware datetime.
         clock_jump: Time between two IDs of a generator beyond which its clock has jumped forward, as a timedelta or as
@@ -69,6 +71,7 @@ class AuditOptions(ColumnNames, total=False):
     landed: str | None
     parent: str | None
     holes: Holes | None
+    producers: int
     without: Sequence[str]
     not_before: datetime | None
     clock_jump: timedelta | str
@@ -81,7 +84,9 @@ class AuditOptions(ColumnNames, total=False):
 COLUMNS: Final = ("id", "source", "offset", "timestamp", "content", "life")
 """The names of `ColumnNames`."""
 _COLUMNS_OF_AUDIT: Final = (*COLUMNS, "landed", "parent")
-_RULES: Final = ("holes", "without", "not_before", "clock_jump", "max_gaps", "timezone")
+_RULES: Final = ("holes", "producers", "without", "not_before", "clock_jump", "max_gaps", "timezone")
+_WITH_MARKERS: Final = ("markers", "committed")
+"""The values of ``holes`` of a topic with transactions."""
 _LIMITS: Final = ("memory", "temp_dir", "progress")
 
 
@@ -109,6 +114,7 @@ class Rules:
 
     Attributes:
         holes: The offsets that are missing without a loss.
+        producers: The number of producers whose markers may stand side by side.
         without: The checks that the caller leaves out.
         earliest: The earliest Unix second of an ID that is not a finding, or None.
         clock_jump: Seconds between neighbours of a run beyond which the clock has jumped forward.
@@ -117,6 +123,7 @@ class Rules:
     """
 
     holes: Holes | None = None
+    producers: int = 1
     without: tuple[str, ...] = ()
     earliest: int | None = None
     clock_jump: int = CLOCK_JUMP // timedelta(seconds=1)
@@ -126,7 +133,7 @@ class Rules:
     @property
     def shortest(self) -> int:
         """The number of offsets of the shortest gap that is a finding."""
-        return 2 if self.holes in ("markers", "committed") else 1
+        return 1 + self.producers if self.holes in _WITH_MARKERS else 1
 
 
 def rules_in(options: Mapping[str, Any]) -> Rules:
@@ -142,6 +149,9 @@ def rules_in(options: Mapping[str, Any]) -> Rules:
     holes, without, not_before = given.get("holes"), given.get("without", ()), given.get("not_before")
     if holes is not None and holes not in HOLES:
         raise ValueError(f"holes must be {', '.join(HOLES[:-1])} or {HOLES[-1]}, got {quote(holes)}")
+    producers = integer("producers", given.get("producers", 1), 1, 1_000_000)
+    if "producers" in given and holes not in _WITH_MARKERS:
+        raise ValueError(f"producers needs holes to be {' or '.join(_WITH_MARKERS)}, got {quote(holes)}")
     names = (without,) if isinstance(without, str) else tuple(without)
     check_names("without", names)
     jump = duration("clock_jump", given.get("clock_jump", CLOCK_JUMP), positive=True) // timedelta(seconds=1)
@@ -149,7 +159,7 @@ def rules_in(options: Mapping[str, Any]) -> Rules:
         raise ValueError(f"clock_jump must be 1 second to 136 years, got {given['clock_jump']}")
     earliest = None if not_before is None else int(aware("not_before", not_before).timestamp())
     most = integer("max_gaps", given.get("max_gaps", MAX_GAPS), 0, 1_000_000)
-    return Rules(holes, names, earliest, jump, most, _timezone(given.get("timezone")))
+    return Rules(holes, producers, names, earliest, jump, most, _timezone(given.get("timezone")))
 
 
 def _timezone(value: object) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import struct
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
+from msgid._arrow_schema import UUID, arrow_types
 from msgid._validate import quote
 from msgid.audit._duck import literal, quoted
 from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from msgid.audit._paths import File
 
 _DECIMAL_DIGITS: Final = 38
-_UUID: Final = "arrow.uuid"
 _BYTES_OF_UUID: Final = "BLOB of UUID"
-_INTEGER, _LONGEST_INTEGER = 2, 64
-"""The number of the type Int in Arrow's schema, and its bits at most in Parquet."""
 
 
 class Only(NamedTuple):
@@ -118,7 +115,7 @@ def _columns(elements: Iterator[_Element], arrow: dict[str, str]) -> Iterator[_C
         if digits > _DECIMAL_DIGITS:
             type = type if column.children else f"DECIMAL({digits})"
             reason = f"the column {quote(column.name)} is a decimal of {digits} digits: cast it to text"
-        elif type == "BLOB" and arrow.get(column.name) == _UUID:
+        elif type == "BLOB" and arrow.get(column.name) == UUID:
             type = _BYTES_OF_UUID
         elif type == "BLOB" and column.name in arrow:
             type = arrow[column.name]
@@ -174,9 +171,6 @@ def _reason(files: Sequence[File], error: Exception) -> str | None:
     return reason if file is None or len(files) == 1 else f"{quote(file.shown)}: {reason}"
 
 
-# --- The Arrow schema in the footer, which has the types that Parquet does not have -----------------------------------
-
-
 def _arrow_types(duck: Any, files: Sequence[File]) -> dict[str, dict[str, str]]:
     """Return for each file the columns whose Arrow type is ``arrow.uuid`` or an integer of 128 bits."""
     if not files:
@@ -184,73 +178,3 @@ def _arrow_types(duck: Any, files: Sequence[File]) -> dict[str, dict[str, str]]:
     pairs = f"parquet_kv_metadata({names_of(files)})"
     rows = duck.rows(f"SELECT file_name, value FROM {pairs} WHERE key = 'ARROW:schema'::BLOB")
     return {path: arrow_types(base64.b64decode(value)) for path, value in rows}
-
-
-def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
-    """Return the columns whose type in an Arrow schema is ``arrow.uuid`` or an integer of 128 bits.
-
-    PyArrow reads neither the second type, nor the first one over bytes of variable length. The schema is a FlatBuffer;
-    see Schema.fbs of Arrow.
-
-    Args:
-        message: A message with the schema, or the footer of an Arrow file.
-        is_footer: Whether ``message`` is a footer.
-    """
-    found: dict[str, str] = {}
-    try:
-        start = 0 if is_footer else 8 if message[:4] == b"\xff\xff\xff\xff" else 4
-        root = _Table(message[start:], struct.unpack_from("<I", message, start)[0])
-        schema = root.table(1 if is_footer else 2)
-        for column in () if schema is None else schema.tables(1):
-            name = column.text(0)
-            pairs = {pair.text(0): pair.text(1) for pair in column.tables(6)}
-            if pairs.get("ARROW:extension:name") == _UUID:
-                found[name] = _UUID
-            type = column.table(3)
-            if column.number(2, "B") == _INTEGER and type is not None and type.number(0, "i") > _LONGEST_INTEGER:
-                found[name] = f"Int{type.number(0, 'i')}"
-    except (struct.error, UnicodeDecodeError, IndexError):
-        return {}
-    return found
-
-
-class _Table:
-    """A table of a FlatBuffer: fields that are found by their number."""
-
-    def __init__(self, data: bytes, place: int) -> None:
-        self._data, self._place = data, place
-
-    def _field(self, number: int) -> int | None:
-        """Return the place of a field, or None if it is missing."""
-        offsets = self._place - struct.unpack_from("<i", self._data, self._place)[0]
-        size = struct.unpack_from("<H", self._data, offsets)[0]
-        entry = 4 + 2 * number
-        offset = struct.unpack_from("<H", self._data, offsets + entry)[0] if entry < size else 0
-        return self._place + offset if offset else None
-
-    def _target(self, number: int) -> int | None:
-        place = self._field(number)
-        return None if place is None else place + struct.unpack_from("<I", self._data, place)[0]
-
-    def number(self, number: int, code: str) -> int:
-        place = self._field(number)
-        return 0 if place is None else int(struct.unpack_from(f"<{code}", self._data, place)[0])
-
-    def text(self, number: int) -> str:
-        place = self._target(number)
-        if place is None:
-            return ""
-        size = struct.unpack_from("<I", self._data, place)[0]
-        return self._data[place + 4 : place + 4 + size].decode()
-
-    def table(self, number: int) -> _Table | None:
-        place = self._target(number)
-        return None if place is None else _Table(self._data, place)
-
-    def tables(self, number: int) -> list[_Table]:
-        place = self._target(number)
-        if place is None:
-            return []
-        size = struct.unpack_from("<I", self._data, place)[0]
-        items = range(place + 4, place + 4 + 4 * size, 4)
-        return [_Table(self._data, item + struct.unpack_from("<I", self._data, item)[0]) for item in items]

@@ -93,7 +93,7 @@ class Source:
         refused: The columns that cannot be read, each with the reason.
         explained: Returns the reason of an error of DuckDB, or None if it is not known.
         careful: Returns the same source, read in a way that takes longer but reads rows that the first way refuses.
-        numbers: The columns of text whose values are numbers in the file, which a type of DuckDB would round.
+        numbers: The columns of text with values that are numbers in the file, which a type of DuckDB would round.
     """
 
     name: str

@@ -161,7 +161,7 @@ def facts_of_logs(reduction: Reduction, relations: Relations, rules: Rules, *, i
             for log, n, low, high, first, last, *counts in logs
         ],
         gaps=[Gap("offset", names[log], low, high, n) for log, low, high, n in gaps],
-    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0, 0))[0])
+    )._replace(rows=rows, unplaced=unplaced, holes=totals.get("holes", (0, 0, 0))[2])
 
 
 def _rest(counted: list[Counted], totals: Mapping[str, tuple[int, int, int]]) -> Iterator[Counted]:
@@ -260,10 +260,12 @@ def _repeated_ids(reduction: Reduction, repeated: int, has_content: bool) -> Ite
 def _keep_foreign(reduction: Reduction, origins: set[str]) -> bool:
     """Keep the generators whose random node declares the origin of a function; return whether there are any."""
     functions = origins & {"derived", "position"}
-    declared = _declared(*functions) if functions else "-1"
-    reduction.keep("generators", declared=declared)
+    if not functions:
+        reduction.set(foreign=f"(SELECT node, pid FROM {reduction.relation('fields')} WHERE false)")
+        return False
+    reduction.keep("generators", declared=_declared(*functions))
     reduction.keep("foreign", derived=_declared("derived"), counted_from_0=COUNTED_FROM_0)
-    return bool(functions) and bool(reduction._engine.rows(f"SELECT 1 FROM {reduction._words['foreign']} LIMIT 1"))
+    return bool(reduction._engine.rows(f"SELECT 1 FROM {reduction.relation('foreign')} LIMIT 1"))
 
 
 def _orphans(reduction: Reduction, relations: Relations) -> Iterator[Counted]:

@@ -15,11 +15,10 @@ from msgid.audit._inputs import LOG, check_joined, check_named_by
 from msgid.audit._reduce import Relations
 from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
-from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import identity
+from msgid.ids._carriers import identities, text_in_duck
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from msgid._known_tables import Columns
     from msgid.audit._duck import Duck
@@ -32,11 +31,12 @@ _FIRST_MICRO, _LAST_MICRO = UNIX_SECONDS_MIN * 1_000_000, last_moment(1_000_000)
 _FIRST_MILLI, _LAST_MILLI = UNIX_SECONDS_MIN * 1_000, last_moment(1_000)
 _DATE_TIME: Final = r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?"
 _ZONED: Final = _DATE_TIME + r"(Z|[+-](0\d|1[0-7])(:?[0-5]\d)?|[+-]18(:?00)?)"
+_PRINTED: Final = {19: "%Y-%m-%d %H:%M:%S", 23: "%Y-%m-%d %H:%M:%S.%g", 26: "%Y-%m-%d %H:%M:%S.%f"}
+"""The most frequent forms of moments as text, by their lengths."""
+_PRINTED_ZONED: Final = {20: "%Y-%m-%dT%H:%M:%SZ", 24: "%Y-%m-%dT%H:%M:%S.%gZ", 27: "%Y-%m-%dT%H:%M:%S.%fZ"}
+_UTC: Final = "+00:00"
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _NULL: Final = "CAST(NULL AS BIGINT)"
-_WAS_TEXT: Final = (
-    "if this column was text before an engine read it as a number, read it as text; else pass another column"
-)
 
 
 def _odd_identity(value: str) -> str:
@@ -51,7 +51,6 @@ WORDS: Final = {
     "pid": "CAST((key >> 59) & 65535 AS BIGINT)",
     "seconds": f"CAST((key >> 27) & 4294967295 AS BIGINT) + {layout.EPOCH_UNIX}",
     "word": "CAST(key & 134217727 AS BIGINT)",
-    "is_uuid": f"regexp_full_match(value, '{_UUID}')",
     "identity": _odd_identity("value"),
 }
 """The fields of a key, which are the first 123 bits after the version of an ID, and the identity of a value."""
@@ -103,7 +102,8 @@ class Roles:
             roles[role] = _NULL if name is None else _micros(argument, name, types[name], rules)
         for role, name in (("id", columns.id), ("parent", columns.parent)):
             if name is not None:
-                roles[role] = _id_text(role, name, "DOUBLE" if name in source.numbers else types[name])
+                type = "DOUBLE" if name in source.numbers else types[name]
+                roles[role] = text_in_duck(role, name, quoted(name), type)
         self._roles = roles
         self._needed = [name for argument, name in columns.names.items() if not argument.startswith("content")]
         self.base = self._view("base", self._selected(self._needed)) if source.is_cheap else self._kept()
@@ -199,18 +199,15 @@ class Roles:
         read = f"CASE WHEN {_is_v1('id')} THEN TRY_CAST('0x' || substr(id, 3) AS UHUGEINT) END"
         return (
             f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
-            f"CASE WHEN number IS NULL THEN id END AS value, {self._near} AS near, {future} AS future{others} "
+            f"CASE WHEN number IS NULL THEN id END AS value, "
+            f"CASE WHEN number IS NULL THEN regexp_full_match(id, '{_UUID}') END AS is_uuid, "
+            f"{self._near} AS near, {future} AS future{others} "
             f"FROM (SELECT *, {read} AS number FROM {base})"
         )
 
 
 def _add_functions(duck: Duck) -> None:
     """Make the functions of Python that odd values need functions of SQL."""
-
-    def identities(values: Any) -> Any:
-        import pyarrow as pa
-
-        return pa.array([_identity_or_none(value) for value in values.to_pylist()], pa.string())
 
     def decoded(values: Any) -> Any:
         import pyarrow as pa
@@ -220,13 +217,6 @@ def _add_functions(duck: Duck) -> None:
     if not duck.has_function("msgid_identity"):  # a comparison has two tables
         duck.function("msgid_identity", identities, "VARCHAR", "VARCHAR")
         duck.function("msgid_text", decoded, "BLOB", "VARCHAR")
-
-
-def _identity_or_none(value: str | None) -> str | None:
-    try:
-        return None if value is None else identity(value)
-    except InvalidMessageId:
-        return None
 
 
 # --- Logs and offsets ---
@@ -293,7 +283,9 @@ def _offset(name: str, type: str) -> str:
         return f"CAST(CASE WHEN {value} {between} THEN {value} END AS BIGINT)"
     if type == "VARCHAR":
         number = f"TRY_CAST({value} AS BIGINT)"
-        return f"CASE WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') AND {number} {between} THEN {number} END"
+        # Most offsets are the digits that DuckDB prints, which is faster than a regular expression.
+        is_number = f"CAST({number} AS VARCHAR) = {value} OR regexp_full_match({value}, '-?[0-9]{{1,19}}')"
+        return f"CASE WHEN {number} {between} AND ({is_number}) THEN {number} END"
     if type.startswith("DECIMAL"):
         is_whole = f"{value} = floor({value}) AND {value} {between}"
         return f"CAST(CASE WHEN {is_whole} THEN {value} END AS BIGINT)"
@@ -324,18 +316,30 @@ def _micros(argument: str, name: str, type: str, rules: Rules) -> str:
     if type in _INTEGERS:
         return f"CAST({_between(value, _FIRST_MILLI, _LAST_MILLI)} AS BIGINT) * 1000"
     if type == "VARCHAR":
+        moment = f"TRY_CAST({value} AS TIMESTAMP)"
         millis = _between(f"TRY_CAST({value} AS BIGINT)", _FIRST_MILLI, _LAST_MILLI)
-        cases = [f"WHEN regexp_full_match({value}, {literal(_ZONED)}) THEN "
-                 f"{_between(f'epoch_us(TRY_CAST({value} AS TIMESTAMPTZ))', _FIRST_MICRO, _LAST_MICRO)}"]  # fmt: skip
+        micros, zoned = f"epoch_us({moment})", f"epoch_us(TRY_CAST({value} AS TIMESTAMPTZ))"
+        cases = [
+            (_is_printed(value, moment, _PRINTED_ZONED), micros),
+            (f"regexp_full_match({value}, {literal(_ZONED)})", zoned),
+        ]
         if rules.timezone is not None:
-            zoned = f"TRY_CAST({value} || {literal(rules.timezone)} AS TIMESTAMPTZ)"
-            cases.insert(0, f"WHEN regexp_full_match({value}, {literal(_DATE_TIME)}) THEN "
-                            f"{_between(f'epoch_us({zoned})', _FIRST_MICRO, _LAST_MICRO)}")  # fmt: skip
-        cases.append(f"WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN {millis} * 1000")
-        return f"CASE {' '.join(cases)} END"
+            zoned = f"epoch_us(TRY_CAST({value} || {literal(rules.timezone)} AS TIMESTAMPTZ))"
+            cases.insert(0, (f"regexp_full_match({value}, {literal(_DATE_TIME)})", zoned))
+            if rules.timezone == _UTC:
+                cases.insert(0, (_is_printed(value, moment, _PRINTED), micros))
+        texts = [f"WHEN {condition} THEN {_between(read, _FIRST_MICRO, _LAST_MICRO)}" for condition, read in cases]
+        texts.append(f"WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN {millis} * 1000")
+        return f"CASE {' '.join(texts)} END"
     if type == '"NULL"':
         return _NULL
     raise ValueError(f"{argument} must be a column of timestamps, of integers or of text, got {type.lower()}")
+
+
+def _is_printed(value: str, moment: str, forms: Mapping[int, str]) -> str:
+    """Return whether a text is what DuckDB prints for its moment, which is faster than a regular expression."""
+    printed = " ".join(f"WHEN {length} THEN strftime({moment}, {literal(form)})" for length, form in forms.items())
+    return f"{value} = CASE strlen({value}) {printed} END"
 
 
 def _between(value: str, low: int, high: int) -> str:
@@ -374,30 +378,6 @@ def check_moments(duck: Duck, source: Source, argument: str, name: str, last: in
 
 
 # --- IDs ---
-
-
-def _id_text(argument: str, name: str, type: str) -> str:
-    """Return the text of an ID: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or hex digits."""
-    value = quoted(name)
-    if type == "VARCHAR":
-        return value
-    if type == "UUID" or type.startswith("ENUM("):
-        return f"CAST({value} AS VARCHAR)"
-    if type == '"NULL"':
-        return "CAST(NULL AS VARCHAR)"
-    if type == "BLOB":
-        printable = f"regexp_full_match(hex({value}), '([2-6][0-9A-F]|7[0-9A-E])*')"
-        length, first = f"octet_length({value})", f"hex({value}[1:1])"
-        is_id = (
-            f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
-        )
-        return (
-            f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
-        )
-    hint = _WAS_TEXT if kind_of(type) in ("integer", "decimal", "double", "float") else "cast it to text"
-    raise ValueError(
-        f"`{argument}` must be a column of text, binary or UUIDs, got {quote(name)} of type {type}: {hint}"
-    )
 
 
 def _is_v1(id: str) -> str:

@@ -13,6 +13,7 @@ from msgid.audit._reduce import facts_of
 from msgid.audit._roles import Roles, check_moments
 from msgid.audit._sources import open_file, open_frame, read_error
 from msgid.audit.report import report_of
+from msgid.ids._carriers import check_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,6 +80,7 @@ def audit_ids(ids: Iterable[Any], **options: Unpack[AuditOptions]) -> Report:
     [Gap(kind='sequence', scope='56:f7:e7:1c:36:1b/7', first=4, last=5, count=2)]
     """
     named, rules, limits = columns_in("audit_ids", options, is_audit=True), rules_in(options), limits_in(options)
+    check_ids(ids)
     duck = Duck(limits)
     return _audited(duck, open_frame(duck, {"id": ids}), named, rules)
 
@@ -146,6 +148,7 @@ def _audited(duck: Duck, source: Source, named: Mapping[str, Any], rules: Rules)
     try:
         source, columns = audited(duck, source, named)
         roles = Roles(duck, source, columns, rules)
+        duck.show_rows_of(roles.base)
         relations = roles.relations()
         facts, reduction = facts_of(duck, relations, rules, columns.given)
         facts = _with_moments(duck, source, columns, facts, relations, reduction)
@@ -167,7 +170,7 @@ def _with_moments(
     """
     numbers = "count(*), count(sent), count(landed), max(sent), max(landed)", relations.base
     if columns.offset is not None:
-        numbers = "sum(n), sum(timed), sum(dated), max(last_sent), max(last_landed)", reduction.relation("blocks")
+        numbers = "sum(n), sum(timed), sum(dated), max(last_time), max(last_landed)", reduction.relation("blocks")
     ((rows, timed, landed, *lasts),) = duck.rows("SELECT {} FROM {}".format(*numbers))
     given = (("timestamp", columns.timestamp, timed), ("landed", columns.landed, landed))
     for (argument, name, read), last in zip(given, lasts, strict=True):

@@ -20,6 +20,7 @@ from msgid.audit._roles import Logs, Roles, _identity, _is_v1, _seconds_of, kind
 from msgid.audit._run import audited
 from msgid.audit._sources import keep, open_file, open_frame
 from msgid.ids._bytes import is_missing, plain
+from msgid.ids._carriers import is_identity_in_duck
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -413,7 +414,7 @@ class Side(Roles):
         """Return the identity of the role ``id``; the text of a UUID of DuckDB is its identity."""
         if self.columns.id is None:
             return "CAST(NULL AS VARCHAR)"
-        return "id" if self.source.columns[self.columns.id] == "UUID" else _identity("id")
+        return "id" if is_identity_in_duck(self.source.columns[self.columns.id]) else _identity("id")
 
     def _time(self) -> str:
         has_times = self.columns.timestamp is not None

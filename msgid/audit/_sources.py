@@ -155,7 +155,7 @@ def keep(duck: Any, source: Source, columns: Iterable[str]) -> Source:
                 values[name] = "NULL"
             elif types[name] != "VARCHAR":
                 values[name] = f"CAST({quoted(name)} AS {types[name]})"
-            elif kinds and kinds <= {"BIGINT", "UBIGINT", "DOUBLE"}:
+            elif "DOUBLE" in kinds or (kinds and kinds <= {"BIGINT", "UBIGINT"}):  # of more than 64 bits, too
                 numbers.add(name)
     made = source_of(source.name, [Part(types, values, table)], is_cheap=True, explained=source.explained)
     return Source(**{**vars(made), "numbers": frozenset(numbers)})

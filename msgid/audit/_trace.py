@@ -14,13 +14,12 @@ import duckdb
 from msgid import kafka, layout, rocketmq
 from msgid._message import key_text, read_id
 from msgid._moments import UNIX_EPOCH, moment_of
-from msgid._validate import quote
+from msgid._validate import quote, shown
 from msgid.audit._duck import Duck, Limits, literal, quoted
 from msgid.audit._inputs import LOG, checked_columns
 from msgid.audit._options import columns_in
 from msgid.audit._parts import cast
 from msgid.audit._sources import keep, open_file, read_error
-from msgid.audit.facts import shown
 from msgid.ids._bytes import identity, identity_bytes, is_uuid
 from msgid.ids.derived import derive_from_bytes, position_id
 from msgid.ids.message_id import MessageId
@@ -320,8 +319,8 @@ class Input:
             return []
         several = ", ".join(literal(one) for one in dict.fromkeys(one.upper() for one in texts))
         rows = []
-        for values, *place in self._selected([f"upper(trim({quoted(name)}, {literal(_SPACES)})) IN ({several})"]):
-            row = self._row(wanted, {**values, name: (values[name] or "").strip()}, *place)
+        for values, path, number in self._selected([f"upper(trim({quoted(name)}, {literal(_SPACES)})) IN ({several})"]):
+            row = self._row(wanted, {**values, name: (values[name] or "").strip()}, path, number)
             if row is not None:
                 rows.append(row._replace(evidence=f"{row.evidence}, spelled {quote(values[name])}"))
         return rows

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from msgid.audit.definitions import Severity
 
-_WIDEST: Final = 100
-"""Number of characters of the longest name or example in a printed report."""
 NAMED: Final = 3
 """The most checks of one reason, and the most ranges to re-read, that a report names in a line."""
 
@@ -183,7 +181,7 @@ class Facts(NamedTuple):
     columns: dict[str, bool]
     """Which of ID, offset, timestamp, landed, content and parent were given."""
     holes: int
-    """Missing offsets in gaps that are too short to be findings."""
+    """Gaps that are too short to be findings."""
 
 
 NOTHING: Final = Facts(0, [], [], [], [], [], [], {}, 0, 0, 0, {}, 0)
@@ -263,22 +261,6 @@ def ranges(differences: Iterable[Difference]) -> list[Range]:
         else:
             found.append(Range(fault, scope, offset, offset, 1, id))
     return found
-
-
-def shown(text: str, widest: int = _WIDEST) -> str:
-    r"""Return text of others for one line of a terminal or a page.
-
-    Text with control characters, marks of direction, half surrogates or spaces around it is quoted. Long text is cut.
-
-    Args:
-        text: Any text, such as the name of a log.
-        widest: Largest number of characters of the result.
-
-    >>> print(shown("orders"), shown("orders" + chr(0x202E)), shown("orders", 5))
-    orders 'orders\u202e' or...
-    """
-    line = text if text.isprintable() and text == text.strip() else ascii(text)
-    return line if len(line) <= widest else f"{line[: widest - 3]}..."
 
 
 def plural(number: int, noun: str) -> str:

@@ -4,20 +4,21 @@
 -- placed: the rows of a table that stand in a log, and others with a NULL log: log, off, sent, landed, time.
 -- contents: the same rows with their content. Moments are microseconds since 1970.
 
--- log_words: of each log, 32 offsets in a row, with a mask of those that rows have. The rows in no log are those of the
--- log NULL.
+-- log_words: of each log, 32 offsets in a row, with a mask of those that rows have, and one of those that rows with a
+-- time have. The rows in no log are those of the log NULL.
 SELECT log, off {div} 32 AS word, count(*) AS n, bit_or(CAST(1 AS BIGINT) << CAST(off & 31 AS INT)) AS mask,
-    count(sent) AS timed, count(landed) AS dated, min(off) AS low, max(off) AS high, min(time) AS first_time,
-    max(time) AS last_time, min(landed) AS landed, max(landed) AS last_landed, max(sent) AS last_sent,
-    min(CASE WHEN sent IS NOT NULL THEN off END) AS timed_low,
-    max(CASE WHEN sent IS NOT NULL THEN off END) AS timed_high
+    bit_or(CASE WHEN sent IS NOT NULL THEN CAST(1 AS BIGINT) << CAST(off & 31 AS INT) END) AS timed_mask,
+    count(sent) AS timed, count(landed) AS dated, min(time) AS first_time, max(time) AS last_time,
+    min(landed) AS landed, max(landed) AS last_landed
 FROM {placed} GROUP BY log, off {div} 32
 
--- blocks: of each log and block of 65,536 offsets, its ends.
+-- blocks: of each log and block of 65,536 offsets, its ends, and the number of its offsets.
 SELECT log, word {div} 2048 AS block, CAST(sum(n) AS BIGINT) AS n, CAST(sum(timed) AS BIGINT) AS timed,
-    CAST(sum(dated) AS BIGINT) AS dated, min(low) AS low, max(high) AS high, min(first_time) AS first_time,
-    max(last_time) AS last_time, min(landed) AS landed, max(last_landed) AS last_landed, max(last_sent) AS last_sent,
-    min(timed_low) AS timed_low, max(timed_high) AS timed_high
+    CAST(sum(dated) AS BIGINT) AS dated, CAST(sum(bit_count(mask)) AS BIGINT) AS offsets,
+    min(word * 32 + bit_count((mask & -mask) - 1)) AS low, max(word * 32 + length(bin(mask)) - 1) AS high,
+    min(word * 32 + bit_count((timed_mask & -timed_mask) - 1)) AS timed_low,
+    max(word * 32 + length(bin(timed_mask)) - 1) AS timed_high,
+    min(first_time) AS first_time, max(last_time) AS last_time, min(landed) AS landed, max(last_landed) AS last_landed
 FROM {log_words} GROUP BY log, word {div} 2048
 
 -- borders: the blocks of a log, each with the end of the block before, and the least landing in later blocks.
@@ -34,14 +35,16 @@ FROM {log_words} CROSS JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8),
     (16), (17), (18), (19), (20), (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31)) AS places(place)
 WHERE (n > bit_count(mask) OR ((mask + (mask & -mask)) & mask) <> 0) AND ((mask >> place) & 1) = 1
 
--- steps: the offsets that do not follow the one before by one.
+-- steps: the offsets that do not follow the one before by one. A block without a gap has as many offsets as its ends say.
 SELECT log, off + 1 + bit_count((later & -later) - 1) AS off, off AS off_before FROM {members}
 WHERE later <> 0 AND (later & 1) = 0
 UNION ALL
 SELECT log, off, off_before
 FROM (
-    SELECT log, low AS off, lag(high) OVER (PARTITION BY log, word {div} 2048 ORDER BY word) AS off_before
-    FROM {log_words} WHERE log IS NOT NULL
+    SELECT w.log, word * 32 + bit_count((mask & -mask) - 1) AS off,
+        lag(word * 32 + length(bin(mask)) - 1) OVER (PARTITION BY w.log, block ORDER BY word) AS off_before
+    FROM {log_words} AS w JOIN {blocks} AS b ON b.log = w.log AND b.block = w.word {div} 2048
+    WHERE b.offsets < b.high - b.low + 1
 ) AS neighbours
 WHERE off - off_before > 1
 UNION ALL
@@ -155,7 +158,8 @@ SELECT coalesce(CAST(sum(n) AS BIGINT), 0), coalesce(CAST(sum(CASE WHEN log IS N
 FROM {blocks}
 
 -- ids: the rows of a table with IDs: of version 1 the key (all but the last five bits), its part and the place in
--- these bits; of any other value its text, which is NULL or empty for a row without one. near is the earliest time.
+-- these bits; of any other value its text, which is NULL or empty for a row without one, and whether it is the
+-- canonical text of a UUID (is_uuid). near is the earliest time.
 
 -- words: the version-1 IDs, 32 in a row, with a mask of their places. Other values have no key.
 SELECT key, part, count(*) AS n, bit_or(CAST(1 AS BIGINT) << place) AS mask, CAST(sum(future) AS BIGINT) AS future,
@@ -214,23 +218,23 @@ WHERE (node >> 40) & 15 IN ({position})
     AND NOT EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = p.node AND g.pid = p.pid)
 
 -- texts: the other values that are not the canonical text of a UUID, or that several rows have.
-SELECT value, count(*) AS n, min(near) AS near FROM {ids} WHERE key IS NULL
-GROUP BY value HAVING count(*) > 1 OR NOT coalesce({is_uuid}, false)
+SELECT value, coalesce(bool_or(is_uuid), false) AS is_uuid, count(*) AS n, min(near) AS near
+FROM {ids} WHERE key IS NULL GROUP BY value HAVING count(*) > 1 OR NOT coalesce(bool_or(is_uuid), false)
 
 -- odd: of the other values, the identities of those that are not the canonical text of a UUID.
 SELECT {identity} AS identity, CAST(sum(n) AS BIGINT) AS n, min(near) AS near FROM {texts}
-WHERE value <> '' AND NOT {is_uuid} GROUP BY {identity}
+WHERE value <> '' AND NOT is_uuid GROUP BY {identity}
 
 -- uuids: the UUIDs that have another spelling, too.
 SELECT value, count(*) AS n FROM {ids} AS i
-WHERE key IS NULL AND {is_uuid} AND EXISTS (SELECT 1 FROM {odd} AS o WHERE o.identity = i.value) GROUP BY value
+WHERE key IS NULL AND is_uuid AND EXISTS (SELECT 1 FROM {odd} AS o WHERE o.identity = i.value) GROUP BY value
 
 -- others: the identities of the other values: of all that are no UUID, and of the UUIDs that several rows have.
 SELECT identity, CAST(sum(n) AS BIGINT) AS n, min(near) AS near
 FROM (
     SELECT identity, n, near FROM {odd}
     UNION ALL SELECT value, n, CAST(NULL AS BIGINT) FROM {uuids}
-    UNION ALL SELECT value, n, near FROM {texts} AS t WHERE {is_uuid}
+    UNION ALL SELECT value, n, near FROM {texts} AS t WHERE is_uuid
         AND NOT EXISTS (SELECT 1 FROM {uuids} AS u WHERE u.value = t.value)
 ) AS spelled
 GROUP BY identity
@@ -241,7 +245,7 @@ SELECT coalesce(CAST(sum(CASE WHEN value IS NULL THEN n END) AS BIGINT), 0),
 
 -- repeated_others: the other identities that several rows have, and the number of their contents.
 SELECT identity, count(*) AS n, {contents_of_group} AS contents
-FROM (SELECT CASE WHEN {is_uuid} THEN value ELSE {identity} END AS identity, content FROM {id_contents}
+FROM (SELECT CASE WHEN is_uuid THEN value ELSE {identity} END AS identity, content FROM {id_contents}
     WHERE key IS NULL AND value <> '') AS r
 WHERE EXISTS (SELECT 1 FROM {others} AS o WHERE o.identity = r.identity AND o.n > 1)
 GROUP BY identity

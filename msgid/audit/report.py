@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import INT64_MAX, integer, quote
+from msgid._validate import INT64_MAX, integer, quote, shown
 from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
 from msgid.audit.facts import (
@@ -21,7 +21,6 @@ from msgid.audit.facts import (
     part_of,
     plural,
     ranges,
-    shown,
     span,
     unchecked,
 )
@@ -58,6 +57,10 @@ _WRONG_COLUMN: Final = (
 APART: Final = (
     "At least 9 of 10 compared messages are on one side alone. Sides that name their logs or IDs in two ways usually "
     "cause it, or the wrong file."
+)
+BARE: Final = (
+    "One side has UUIDs, and the other one their 16 bytes or 32 digits, which are IDs of version 0. An engine that has "
+    "no type of UUIDs usually causes it: cast that column to UUIDs, or to text with dashes."
 )
 _SENT: Final = "sent"
 """The scope of a finding about the sent side of a comparison."""
@@ -488,8 +491,10 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
         unread.append(Unread(_VALUES["id"], rows))
     found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
-        gaps = "gap of one offset is" if facts.holes == 1 else "gaps of one offset are"
-        reason = f"{facts.holes:,} {gaps} a marker or a loss: compare with the queue"
+        gaps = "gap" if facts.holes == 1 else "gaps"
+        length = "one offset" if rules.producers == 1 else f"up to {rules.producers:,} offsets"
+        marker = "is a marker" if facts.holes == 1 else "are markers"
+        reason = f"{facts.holes:,} {gaps} of {length} {marker} or a loss: compare with the queue"
         found.append(NotChecked("missing_offsets", reason))
     return found, unread
 

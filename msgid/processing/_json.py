@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from msgid._validate import quote
 from msgid.ids.message_id import MessageId
 
 if TYPE_CHECKING:
@@ -184,8 +185,13 @@ def _decoded(text: str) -> Any:
         end = -1
     if end != len(text):
         value = json.loads(text)
-    # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
-    return _untagged(value) if '"$' in text else value
+    if '"$' not in text:
+        return value
+    try:
+        # The forms are decoded from the outside in, because the content of "$dict" must not be decoded again.
+        return _untagged(value)
+    except (TypeError, AttributeError, LookupError, ArithmeticError) as error:  # bytes of another encoding
+        raise ValueError(f"not a value that `dumps` encoded: {quote(text)}") from error
 
 
 def _needs_tags(value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgid._message import Message, check_text
 from msgid._moments import micros_in, moment, unit_hint
-from msgid._validate import integer, is_integer, is_number, quote
+from msgid._validate import integer, is_integer, is_number, quote, shown
 from msgid.processing._flow import (
     AppendAll,
     DeadLetter,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from msgid.processing.store import Store, Version
 
 _log: Final = logging.getLogger("msgid.processing")
+_LOGGED: Final = 1_000
+"""The most characters of an error in a log record."""
 _NUMBERS: Final = {0: "no arguments", 1: "one argument", 3: "three arguments"}
 _OTHER_CLOCKS: Final = (time.monotonic_ns, time.perf_counter_ns, time.process_time_ns, time.thread_time_ns)
 """Clocks of integers that do not count from 1970."""
@@ -178,7 +180,7 @@ class BaseProcessor(Flow):
         letter = DeadLetter(message, outcome.kind, error_text(outcome.error), outcome.attempts)
         id, key = quote(message.id), quote(message.key)
         what = "%s: message %s of key %s is %s (attempts: %d): %s"
-        _log.warning(what, self.name, id, key, letter.kind, letter.attempts, letter.error)
+        _log.warning(what, self.name, id, key, letter.kind, letter.attempts, shown(letter.error, _LOGGED))
         return letter
 
     def _observed(self, message: Message, outcome: Outcome, seconds: float) -> None:

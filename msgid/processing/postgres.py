@@ -249,6 +249,10 @@ class PostgresStore(SqlStore):
                 raise _refusal(error, f"its tables were deleted, or {_POOL}") from None
             except errors.LockNotAvailable as error:
                 raise type(error)(self._locked(error, keys)) from None
+            except psycopg.OperationalError as error:
+                if not (keys and isinstance(error, TimeoutError)):
+                    raise
+                raise type(error)(f"cannot write {_named(keys)}: {error}") from None
             except (errors.InsufficientPrivilege, errors.InvalidSchemaName) as error:
                 raise _refusal(error, "create the schema and the tables, or grant rights on them") from None
             finally:
@@ -272,8 +276,7 @@ class PostgresStore(SqlStore):
         table = _LOCKED.search(error.diag.context or "")
         where = table[1] if table else "the tables of the store"
         if keys:
-            several = f"one of {len(keys)} keys, the first is" if len(keys) > 1 else "key"
-            where += f" for {several} {quote(keys[0])},"
+            where += f" for {_named(keys)},"
         return (
             f"cannot get a lock in {where} within lock_timeout={self._lock_timeout:g} seconds: another session holds "
             "it. pg_blocking_pids names that session: end it, or handle the messages again later"
@@ -304,7 +307,9 @@ class PostgresStore(SqlStore):
         try:
             given = conninfo_to_dict(self._conninfo)
             options = _postgres.connection_options(given, self._idle_timeout, self._timeout)
-            connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8", **options)
+            connection = _postgres.connect(
+                self._conninfo, _postgres.ANSWER_TIMEOUT, autocommit=True, client_encoding="utf8", **options
+            )
         except psycopg.OperationalError as error:
             raise type(error)(" ".join(str(error).split())) from None  # one line
         except psycopg.ProgrammingError as error:
@@ -370,6 +375,11 @@ def _name_statements(connection: Any) -> None:
     statements: Any = getattr(connection, "_prepared", None)
     if hasattr(statements, "_prepared_idx"):
         statements._prepared_idx = random.SystemRandom().getrandbits(62)
+
+
+def _named(keys: Sequence[str]) -> str:
+    several = f"one of {len(keys)} keys, the first is" if len(keys) > 1 else "key"
+    return f"{several} {quote(keys[0])}"
 
 
 def _refusal(error: Any, cure: str) -> InvalidStore:

@@ -24,6 +24,7 @@ MAX_EMPTY_VALUES: Final = 100_000
 """The maximum number of values without bytes (null, an empty record) in such a payload."""
 
 
+_LAST_BYTE: Final = 255
 _UNREAD: Final = ("default", "aliases", "doc")
 
 
@@ -45,11 +46,65 @@ def check_strictly(text: str, parsed: Any) -> None:
     import avro.schema
     import fastavro
 
+    names: dict[str, Any] = {}
     try:
-        fastavro.parse_schema(parsed)
+        schema = fastavro.parse_schema(parsed, names)
         avro.schema.parse(text)
+        misfit = _misfit(schema, names)
     except Exception as error:  # both raise errors of many types
         raise InvalidSchema(f"invalid Avro schema {quote(text)}: {error}") from None
+    if misfit is not None:
+        raise InvalidSchema(
+            f"invalid Avro schema {quote(text)}: the default of the field {misfit} does not fit its type"
+        )
+
+
+def _misfit(schema: Any, names: dict[str, Any]) -> str | None:
+    """Return the name of a field whose default does not fit its type; None without one. The packages check some types.
+
+    Args:
+        schema: A type that fastavro has parsed.
+        names: The definitions of named types.
+    """
+    inner: list[Any] = []
+    if isinstance(schema, list):
+        inner = schema
+    elif isinstance(schema, dict):
+        for field in schema.get("fields", ()):
+            if "default" in field and not _fits(field["type"], field["default"], names):
+                return quote(field["name"])
+            inner.append(field["type"])
+        inner += [schema[part] for part in ("items", "values") if part in schema]
+    return next((name for one in inner if (name := _misfit(one, names)) is not None), None)
+
+
+def _fits(schema: Any, default: Any, names: dict[str, Any]) -> bool:
+    """Return whether a default, which is JSON, fits a type. A record may lack fields that have a default."""
+    from fastavro.validation import validate
+
+    if isinstance(schema, list):
+        return any(_fits(branch, default, names) for branch in schema)
+    definition = names.get(schema, schema) if isinstance(schema, str) else schema
+    kind = definition if isinstance(definition, str) else definition["type"]
+    if kind in ("bytes", "fixed"):
+        is_text = isinstance(default, str) and all(ord(character) <= _LAST_BYTE for character in default)
+        return is_text and (kind == "bytes" or len(default) == definition["size"])
+    if kind == "array":
+        return isinstance(default, list) and all(_fits(definition["items"], one, names) for one in default)
+    if kind in ("map", "record", "error") and not isinstance(default, dict):
+        return False
+    if kind == "map":
+        return all(_fits(definition["values"], one, names) for one in default.values())
+    if kind in ("record", "error"):
+        own = {field["name"]: field["default"] for field in definition["fields"] if "default" in field}
+        values = own | default
+        return all(
+            field["name"] in values and _fits(field["type"], values[field["name"]], names)
+            for field in definition["fields"]
+        )
+    if kind == "enum":
+        return default in definition["symbols"]
+    return bool(validate(default, kind, raise_errors=False))
 
 
 def avro_validator(text: str, parsed: Any) -> Callable[[bytes], str | None]:
@@ -118,11 +173,14 @@ def is_decimal(schema: dict[str, Any]) -> bool:
     """Return whether the logical type decimal of a schema is valid."""
     import fastavro
 
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or precision < 1:  # a bool is an int
+        return False
     try:
         fastavro.parse_schema({**schema, "name": "n"})
     except Exception:  # fastavro raises errors of many types
         return False
-    return "precision" in schema
+    return True
 
 
 def without_logical_types(schema: Any) -> Any:

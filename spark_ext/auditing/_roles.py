@@ -17,8 +17,8 @@ from msgid.audit._reduce import Relations
 from msgid.audit.definitions import AHEAD_S
 from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
-from spark_ext.columns._expressions import hex_text, integer_column, quoted_name, type_of, v1_bytes
-from spark_ext.columns._identity import identity
+from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._identity import hex_text, id_text, identity, text_column
 from spark_ext.columns._moments import micros_column, zoned_moment
 from spark_ext.streaming._fingerprint import fingerprint_of
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _DATE_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?\z"
 _DIGITS: Final = r"\A-?\d{1,19}\z"
-_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _BYTE: Final = [str(value) for value in range(256)]
 _PLACE_BITS: Final = 5
 
@@ -57,8 +56,6 @@ WORDS: Final = {
     "pid": _number(8, 2),
     "seconds": f"({_number(10, 4)} + {layout.EPOCH_UNIX})",
     "word": f"({_number(14, 3)} * 8 + part)",
-    # A value is an identity, which has the digits of a UUID in lower case.
-    "is_uuid": _IS_UUID.format(id="value"),
     "identity": "value",
 }
 """The fields of a key, which are the first 16 bytes of an ID, and of a part; and the identity of a value.
@@ -138,7 +135,7 @@ class Roles:
         id, raw = F.col("id"), F.col("raw")
         last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
         other = F.coalesce(identity(id), F.when(id.isNotNull(), F.lit("")))
-        is_canonical = F.expr(_IS_UUID.format(id="id")) & (F.lower(id) == id)
+        is_uuid = F.expr(_IS_UUID.format(id="id"))
         future = [(seconds_of(id) - AHEAD_S) * 1_000_000 > F.col("near")] if self._columns.landed else []
         future += [] if self._rules.earliest is None else [seconds_of(id) < self._rules.earliest]
         is_future = reduce(or_, future) if future else F.lit(False)
@@ -146,7 +143,8 @@ class Roles:
             F.substring(raw, 1, layout.BODY_LENGTH).alias("key"),
             F.shiftright(last, _PLACE_BITS).alias("part"),
             last.bitwiseAND((1 << _PLACE_BITS) - 1).alias("place"),
-            F.when(is_canonical, id).when(raw.isNull(), other).alias("value"),
+            F.when(is_uuid, F.lower(id)).when(raw.isNull(), other).alias("value"),
+            is_uuid.alias("is_uuid"),
             "near",
             F.when(is_future, F.lit(1)).otherwise(F.lit(0)).alias("future"),
             *others,
@@ -166,14 +164,6 @@ def kind_of(df: DataFrame, name: str) -> str:
     type = df.schema[name].dataType
     kinds = {IntegralType: "integer", StringType | BinaryType: "text", DecimalType: "decimal", NullType: "null"}
     return next((kind for one, kind in kinds.items() if isinstance(type, one)), type.simpleString())
-
-
-def text_column(df: DataFrame, name: str) -> Column:
-    """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
-    value, field = F.col(quoted_name(name)), df.schema[name]
-    text = value.cast("string")
-    is_padded = str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
-    return F.rtrim(text) if is_padded or "RTRIM" in field.dataType.simpleString().upper() else text
 
 
 def offset_column(df: DataFrame, name: str) -> Column:
@@ -257,14 +247,6 @@ def check_moments(df: DataFrame, argument: str, name: str, last: int | None, unr
 
 
 # --- IDs and contents ---
-
-
-def id_text(df: DataFrame, name: str) -> Column:
-    """Return the text of IDs: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
-    value, text = F.col(quoted_name(name)), text_column(df, name)
-    if isinstance(type_of(df, name), BinaryType):
-        return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
-    return text
 
 
 def seconds_of(id: Column) -> Column:

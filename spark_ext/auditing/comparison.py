@@ -34,7 +34,6 @@ from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._roles import (
     check_moments,
     content_of,
-    id_text,
     kind_of,
     micros_of,
     offset_column,
@@ -45,7 +44,7 @@ from spark_ext.auditing._roles import (
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import null_text, quoted_name
-from spark_ext.columns._identity import identity
+from spark_ext.columns._identity import id_text, identity
 from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from msgid.audit._inputs import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit._reduce import facts_of
 from msgid.audit.report import report_of
-from spark_ext._arguments import check_dataframe, check_ids, check_name
+from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers
 from spark_ext.auditing._engine import SparkEngine
@@ -18,6 +18,7 @@ from spark_ext.auditing._lists import Lists
 from spark_ext.auditing._roles import Roles, check_moments, kind_of
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.columns._expressions import has_slash
+from spark_ext.columns._identity import check_ids
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -147,5 +148,5 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
         if column is not None:
-            check_ids(f"`{argument}`", column, df.schema[column].dataType)
+            check_ids(df, argument, column)
     return df, columns

@@ -76,8 +76,8 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
         roles["made from it"] = F.col(quoted_name(parent)).isin(wanted.by_role(_kind(df, parent))[MAIN])
     if not roles:
         raise ValueError(f"cannot search the table for {quote(id)}: it must have a column of IDs, got {df.columns}")
-    role = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))
-    return df.where(reduce(or_, roles.values())).withColumn("trace", role)
+    named = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))
+    return df.where(reduce(or_, roles.values())).withColumn("trace", named)
 
 
 def _kind(df: DataFrame, name: str) -> str:

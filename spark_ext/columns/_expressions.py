@@ -75,21 +75,6 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def hex_text(col: ColumnOrName) -> Column:
-    """Return an ID column of text or binary as text. A value of another type becomes text that is not an ID.
-
-    The type is known when the query is planned, so only the branch that is needed is left in the plan.
-    """
-    id = column(col)
-    text = id.cast("string")
-    # A decimal number may have 32 digits, and a variant holds a number or a text.
-    not_an_id = F.concat(text, F.lit("."))
-    is_other = F.substring_index(F.typeof(id), "(", 1).isin("decimal", "variant")
-    # The cast to a text gives it Spark's default collation, and leaves the bytes of a binary value as they are.
-    digits = F.hex(text.cast("binary"))
-    return F.when(F.typeof(id) == "binary", digits).when(is_other, not_an_id).otherwise(text)
-
-
 def of_types(
     function: str, argument: str, col: Column, allowed: str, types: Sequence[str], returns: str = "string"
 ) -> Callable[[Column], Column]:

@@ -24,7 +24,6 @@ from spark_ext.columns._expressions import (
     computed_below,
     cut,
     has_v1_shape,
-    hex_text,
     is_canonical_v0,
     is_id,
     is_uuid,
@@ -34,6 +33,7 @@ from spark_ext.columns._expressions import (
     padded_digits,
     raise_invalid,
 )
+from spark_ext.columns._identity import hex_text
 from spark_ext.columns._moments import is_within_years, raise_outside_years, unix_seconds_of
 
 if TYPE_CHECKING:
@@ -242,6 +242,9 @@ def _synthetic(digest: Column, origin: layout.Origin, more: int) -> tuple[Column
 
 def assign_id(run: str | None = None, at: datetime | float | None = None) -> Column:
     """Return a new ID for each row: the run's own node, the partition as pid, the row's number as sequence.
+
+    One Column is for one query. Two queries that use one Column give the same IDs: call the function again for each
+    DataFrame, and inside of ``foreachBatch``. `assign_ids` does so, and a Column of `generate_id` may be used again.
 
     The IDs are unique within a run. A retried task gives a row the same ID if the rows of its partition come in the
     same order. They do before any shuffle, and after a sort within partitions by a unique key (`assign_ids` sorts so).

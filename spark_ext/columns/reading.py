@@ -16,7 +16,6 @@ from spark_ext.columns._expressions import (
     column,
     computed_below,
     has_v1_shape,
-    hex_text,
     is_id,
     is_uuid,
     is_v1,
@@ -24,6 +23,7 @@ from spark_ext.columns._expressions import (
     struct_if,
     v1_bytes,
 )
+from spark_ext.columns._identity import hex_text, uuid_of_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -390,11 +390,3 @@ def id_from_iggy_id(col: ColumnOrName, version_1: bool = False, uuid: UuidOrder 
     text = F.concat(F.lit(VERSION_1_DIGITS), digits) if version_1 else uuid_of_digits(digits, order)
     of_16_bytes = F.when(F.length(digits) == 32, text)  # noqa: PLR2004
     return of_16_bytes.when(has_v1_shape(digits), digits).alias("id_from_iggy_id")
-
-
-def uuid_of_digits(digits: Column, order: UuidOrder) -> Column:
-    """Return the text of a UUID of 32 hex digits, whose bytes are in an order."""
-    if order == "number":
-        digits = F.concat(*(F.substring(digits, start, 2) for start in range(31, 0, -2)))
-    starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    return F.lower(F.concat_ws("-", *(F.substring(digits, start, length) for start, length in starts)))

@@ -14,7 +14,6 @@ from spark_ext.columns._expressions import (
     column,
     computed_below,
     cut,
-    hex_text,
     is_canonical_v0,
     is_v0,
     is_v1,
@@ -23,6 +22,7 @@ from spark_ext.columns._expressions import (
     raise_invalid,
     struct_if,
 )
+from spark_ext.columns._identity import hex_text
 from spark_ext.columns._moments import MICROSECONDS, is_within_years, micros_of, raise_outside_years
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
-from spark_ext.columns._expressions import integer_column, is_id, is_uuid, null_text, quoted_name, type_of
-from spark_ext.columns._identity import identity
+from spark_ext.columns._expressions import integer_column, null_text, quoted_name, type_of
+from spark_ext.columns._identity import text_column
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 
@@ -58,7 +58,7 @@ def opened(df: DataFrame, column: str, outcome: Column) -> DataFrame:
 
 def text_of(df: DataFrame, name: str) -> Column:
     """Return a column as text; NULL if the DataFrame does not have it."""
-    return null_text() if type_of(df, name) is None else F.col(quoted_name(name)).cast("string")
+    return null_text() if type_of(df, name) is None else text_column(df, name)
 
 
 def bytes_column(column: Column, type: DataType | None, encoding: Encoding) -> Column:
@@ -77,21 +77,16 @@ def bound(array: Column, function: Callable[[Column], Column]) -> Column:
     return F.transform(F.array(array), function)[0]
 
 
-def own_id(value: Column) -> Column:
-    """Return the ID or UUID that bytes hold, as `msgid.ids._bytes.header_identity` does; else NULL."""
-    text, digits = value.cast("string"), F.hex(value)
-    is_version_1 = (F.octet_length(value) == layout.ID_LENGTH) & digits.startswith(f"{layout.VERSION_1:02X}")
-    return F.when(is_version_1, digits).when(is_id(text) | is_uuid(text), identity(text))
-
-
 _POSITION: Final = "_msgid_position"
 
 
-def with_position(df: DataFrame, source: Column, offset: str, time: str) -> DataFrame:
-    """Add the ID of each row's place, for `position_of`; NULL where the place is malformed."""
+def with_position(df: DataFrame, source: Column, offset: str, time: str, own: str) -> DataFrame:
+    """Add the ID of each row's place, for `position_of`; NULL where the place is malformed or ``own`` is not NULL."""
     number = integer_column(df, offset)
     fitting = F.when(number.between(0, layout.OFFSET_MAX), number)
-    return with_column_below(df, position_id(source, fitting, moment_column(df, time)))
+    # The digest of NULL costs nothing. A CASE around the ID would compute its parts again at each use.
+    needed = F.when(F.col(own).isNull(), source)
+    return with_column_below(df, position_id(needed, fitting, moment_column(df, time)))
 
 
 def with_column_below(df: DataFrame, id: Column) -> DataFrame:

@@ -15,8 +15,9 @@ from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
 from msgid.messages import MessageState
 from spark_ext.columns._expressions import VERSION_1_DIGITS, quoted_name
+from spark_ext.columns._identity import uuid_of_digits
 from spark_ext.columns._udfs import arrow_column, outcomes
-from spark_ext.columns.reading import id_from_iggy_id, uuid_of_digits
+from spark_ext.columns.reading import id_from_iggy_id
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, get_args
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity, uuid_of_digits
 from spark_ext.columns._moments import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -52,37 +52,34 @@ class _Kafka(MessageFormat):
         headers = F.col(_HEADERS)
         # No header has the name NULL. A header without a value is empty, and so is not an ID.
         last = F.try_element_at(F.filter(headers, lambda h: h["key"] == F.lit(options.id_header)), F.lit(-1))
-        own = F.when(last.isNotNull(), F.coalesce(last["value"], F.lit(b"")))
-        df = df.withColumns({_OWN: own, _DEAD: _no_first_id(headers)})
+        df = df.withColumn(_LAST, last)
+        df = df.withColumn(_HEADER, F.when(F.col(_LAST).isNotNull(), F.coalesce(F.col(_LAST)["value"], F.lit(b""))))
+        df = df.withColumn(_OWN, _own_id(F.col(_HEADER), options.id_header_type))
+        df = df.withColumn(_DEAD, F.when(F.col(_OWN).isNull(), _no_first_id(headers)))
         if not set(_NEEDED) <= set(df.columns):
             return df  # `rows` names the missing column
-        return with_position(df, _source(df, options.cluster), "offset", "timestamp")
+        return with_position(df, _source(df, options.cluster), "offset", "timestamp", _OWN)
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, *_NEEDED)
-        return _rows(df, options.cluster, options.id_header, options.id_header_type, options.encoding)
+        return _rows(df, options.cluster, options.id_header, options.encoding)
 
 
 FORMATS: Final = (_Kafka(),)
 _NEEDED: Final = ("topic", "partition", "offset", "timestamp", "value")
-_HEADERS, _BROKEN, _OWN, _DEAD = "_msgid_headers", "_msgid_broken", "_msgid_own", "_msgid_dead"
+_HEADERS, _BROKEN, _LAST, _HEADER = "_msgid_headers", "_msgid_broken", "_msgid_last", "_msgid_header"
+_OWN, _DEAD = "_msgid_own", "_msgid_dead"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
-_UUID_PARTS: Final = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""Where the groups of a UUID are in its digits, and how many each has."""
+_PAIR: Final = {"key": StringType(), "value": BinaryType()}
 
 
-def _rows(
-    df: DataFrame, cluster: str, header: str | None, header_type: HeaderType, encoding: Encoding
-) -> dict[str, Column]:
+def _rows(df: DataFrame, cluster: str, header: str | None, encoding: Encoding) -> dict[str, Column]:
     topic, partition = text_of(df, "topic"), integer_column(df, "partition").try_cast("int")
     offset, time = integer_column(df, "offset"), moment_column(df, "timestamp")
     key_type, value_type = type_of(df, "key"), type_of(df, "value")
     key = bytes_column(F.col("`key`"), key_type, encoding) if key_type else F.lit(None).cast("binary")
     value = bytes_column(F.col("`value`"), value_type, encoding)
-    headers, broken, own_header = F.col(_HEADERS), F.col(_BROKEN), F.col(_OWN)
-    own = own_id(own_header)
-    if header_type == "uuid":
-        own = F.when(F.octet_length(own_header) == UUID_LENGTH, _uuid_text(own_header)).otherwise(own)
+    headers, broken, own = F.col(_HEADERS), F.col(_BROKEN), F.col(_OWN)
     source = _source(df, cluster)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
@@ -93,9 +90,9 @@ def _rows(
         F.when(value.isNull() & F.col("`value`").isNotNull(), F.lit("value: invalid base64")),
         F.when(key.isNull() & F.col("`key`").isNotNull(), F.lit("key: invalid base64")) if key_type else F.lit(None),
         F.when(broken, F.lit("headers: invalid base64")),
-        F.when(own.isNull(), F.col(_DEAD)),
+        F.col(_DEAD),
     )
-    unknown = F.when(own.isNull() & own_header.isNotNull(), F.lit(NO_ID.format(header=header)))
+    unknown = F.when(own.isNull() & F.col(_HEADER).isNotNull(), F.lit(NO_ID.format(header=header)))
     good = malformed.isNull()
     return {
         "id": F.when(good, F.coalesce(own, position_of())),
@@ -111,6 +108,14 @@ def _rows(
         "note": unknown,
         "original": F.coalesce(value, text_of(df, "value").cast("binary")),
     }
+
+
+def _own_id(header: Column, header_type: HeaderType) -> Column:
+    """Return the ID or UUID that a header holds, as `msgid.kafka.Record.message_id` does; else NULL."""
+    own = header_identity(header)
+    if header_type == "uuid":
+        own = F.when(F.octet_length(header) == UUID_LENGTH, uuid_of_digits(F.hex(header))).otherwise(own)
+    return own
 
 
 def _no_first_id(headers: Column) -> Column:
@@ -131,12 +136,6 @@ def _source(df: DataFrame, cluster: str) -> Column:
     return F.concat(F.lit(f"kafka:{cluster}/"), text_of(df, "topic"), F.lit("/"), partition)
 
 
-def _uuid_text(raw: Column) -> Column:
-    """Return the text of the UUID that 16 bytes are."""
-    digits = F.lower(F.hex(raw))
-    return F.concat_ws("-", *(F.substring(digits, start, length) for start, length in _UUID_PARTS))
-
-
 def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:
     """Return the headers as an array of structs of ``key`` and ``value`` (binary), and whether a value is malformed."""
     type = type_of(df, "headers")
@@ -147,6 +146,9 @@ def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:
     if not isinstance(element, StructType) or not {"key", "value"} <= set(element.names):
         raise ValueError(f"headers must be an array of structs of key and value, got {type.simpleString()}")
     value_type = element["value"].dataType
+
+    if {field.name: field.dataType for field in element} == _PAIR:  # as Spark's Kafka source gives them
+        return column, F.lit(False)
 
     def pair(header: Column) -> Column:
         value = bytes_column(header["value"], value_type, encoding)
@@ -176,4 +178,9 @@ def _as_map(headers: Column) -> Column:
         return F.when(F.size(F.array_distinct(names)) == F.size(names), names).otherwise(placed)
 
     values = F.transform(headers, lambda h: F.struct(F.lit("raw").alias("kind"), h["value"].alias("value")))
-    return F.map_from_arrays(bound(bound(headers, numbered), unique), values)
+    names = headers["key"]
+    are_plain = F.size(F.array_distinct(F.array_compact(names))) == F.size(names)
+    # A lambda is interpreted, so most rows do without: their names are different and not NULL.
+    return F.when(are_plain, F.map_from_arrays(names, values)).otherwise(
+        F.map_from_arrays(bound(bound(headers, numbered), unique), values)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from types import NoneType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -27,13 +28,13 @@ from msgid.rocketmq import (
     UNIQUE_KEY,
 )
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of
+from spark_ext.columns._identity import header_identity
 from spark_ext.columns._json_text import is_one_value
 from spark_ext.columns._moments import moment_column
 from spark_ext.columns.making import position_id
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
-    own_id,
     position_of,
     require,
     text_of,
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
 
 _MAP = "map<string, string>"
 _NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
-_PROPERTIES, _BROKEN, _PLACE = "_msgid_properties", "_msgid_broken", "_msgid_place"
+_PROPERTIES, _BROKEN, _PLACE, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
+_READ = "_msgid_read"
+_STRICT = {"allowSingleQuotes": "false"}
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 
 
@@ -76,13 +79,15 @@ class _RocketMQ(MessageFormat):
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
         """Return the rows with the properties as a map, and with the place, each computed once per row."""
         df = super().decode(df, options)
+        df = df.withColumn(_READ, _read_properties(df))
         properties, broken = _properties(df)
         df = df.withColumns({_PROPERTIES: properties, _BROKEN: broken})
         if not set(_NEEDED) <= set(df.columns):
             return df  # `rows` names the missing column
         queue = integer_column(df, "queueId").try_cast("int")
-        df = df.withColumn(_PLACE, F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
-        return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp")
+        log = F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue))
+        df = df.withColumns({_PLACE: log, _OWN: _own_id(F.col(_PROPERTIES))})
+        return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp", _OWN)
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, *_NEEDED)
@@ -104,7 +109,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     properties, broken = (F.col(_PROPERTIES), F.col(_BROKEN)) if is_decoded else _properties(df)
     log = _placed() if is_decoded else place(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
-    own = own_id(own_text.cast("binary"))
+    own = F.col(_OWN) if is_decoded else _own_id(properties)
     source = _source(df, log)
     fits = offset.between(0, layout.OFFSET_MAX)
     malformed = F.coalesce(
@@ -139,6 +144,10 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         "note": unknown,
         "original": F.coalesce(body, text_of(df, "body").cast("binary")),
     }
+
+
+def _own_id(properties: Column) -> Column:
+    return header_identity(properties[UNIQUE_KEY].cast("binary"))
 
 
 def _placed() -> Place:
@@ -190,15 +199,21 @@ def _shown(text: Column) -> Column:
     return F.when(text.isNull(), F.lit("none")).otherwise(F.concat(F.lit("'"), text, F.lit("'")))
 
 
-def _properties(df: DataFrame) -> tuple[Column, Column]:
-    """Return the properties as a map, and whether their text is not a JSON object."""
+def _read_properties(df: DataFrame) -> Column:
+    """Return the properties as a map, in which a name may occur twice."""
     type, column = type_of(df, "properties"), F.col(quoted_name("properties"))
     if type is None:
-        return F.lit(None).cast(_MAP), F.lit(False)
-    if isinstance(type, MapType):
-        return column.cast(_MAP), F.lit(False)
+        return F.lit(None).cast(_MAP)
+    return column.cast(_MAP) if isinstance(type, MapType) else F.from_json(_json(column), _MAP, _STRICT)
+
+
+def _properties(df: DataFrame) -> tuple[Column, Column]:
+    """Return the properties as a map, and whether their text is not a JSON object."""
+    read = F.col(_READ) if _READ in df.columns else _read_properties(df)
+    if isinstance(type_of(df, "properties"), MapType | NoneType):
+        return read, F.lit(False)
     # from_json gives NULL values for text that is not an object, so the text is checked by itself.
-    text = F.when(F.trim(column.cast("string")) != "null", column.cast("string"))
+    text = _json(F.col(quoted_name("properties")))
 
     def last_of_each(entries: Column) -> Column:
         def is_last(entry: Column, place: Column) -> Column:
@@ -208,6 +223,12 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
         return F.map_from_entries(F.filter(entries, is_last))
 
     # Of a repeated name the last value counts, as in Python; a map of Spark must not have a name twice.
-    read = F.from_json(text, _MAP, {"allowSingleQuotes": "false"})
-    valid = F.json_object_keys(text).isNotNull() & read.isNotNull() & is_one_value(text)
-    return bound(F.map_entries(read), last_of_each), text.isNotNull() & ~valid
+    names = F.map_keys(read)
+    has_each_once = F.size(F.array_distinct(names)) == F.size(names)
+    properties = F.when(has_each_once, read).otherwise(bound(F.map_entries(read), last_of_each))
+    valid = text.rlike(r"\A\s*+\{") & read.isNotNull() & is_one_value(text)
+    return properties, text.isNotNull() & ~valid
+
+
+def _json(properties: Column) -> Column:
+    return F.when(F.trim(properties.cast("string")) != "null", properties.cast("string"))

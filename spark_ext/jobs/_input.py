@@ -26,6 +26,7 @@ from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
 from spark_ext.columns._json_text import is_changed, is_one_value, marked, unmarked
+from spark_ext.tables._parquet_uuids import UnreadParquet, read_parquet
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
@@ -249,7 +250,9 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 def _read_parquet(spark: SparkSession, path: str) -> DataFrame:
     """Read Parquet files with the columns of all of them: Spark's default are the columns of one file."""
     try:
-        return _reader(spark).option("mergeSchema", True).parquet(literal_path(path))
+        return read_parquet(_reader(spark).option("mergeSchema", True), _reader(spark), literal_path(path))
+    except UnreadParquet as error:
+        raise BadInput(f"cannot read {path}: {error}") from None
     except Exception as error:
         conditions = conditions_of(error)
         if "UNABLE_TO_INFER_SCHEMA" in conditions:
@@ -257,25 +260,7 @@ def _read_parquet(spark: SparkSession, path: str) -> DataFrame:
         if "CANNOT_MERGE_SCHEMAS" in conditions:
             words = words_of(error, "CANNOT_MERGE_SCHEMAS")
             raise BadInput(f"cannot read {path}: a column has several types in its files: {words}") from None
-        if "PARQUET_TYPE_ILLEGAL" in conditions:
-            raise BadInput(f"cannot read {path}: {_illegal_columns(path)}") from None
         raise
-
-
-def _illegal_columns(path: str) -> str:
-    """Return why Spark cannot read the types of Parquet files: most often, a column is of UUIDs."""
-    import pyarrow.parquet as pq
-
-    files, inner = filesystem(path)
-    inside = [inner] if files_in(path) is None else [f"{inner}/{name}" for name in files_in(path) or ()]
-    with suppress(OSError, ValueError):
-        for one in inside:
-            schema = pq.ParquetFile(one, filesystem=files).schema
-            names = [schema.column(n).path for n in range(len(schema)) if schema.column(n).logical_type.type == "UUID"]
-            if names:
-                columns = f"the column {names[0]!r} is" if len(names) == 1 else f"the columns {', '.join(names)} are"
-                return f"{columns} of UUIDs, which Spark does not read; write text, or audit the file with msgid audit"
-    return "a column has a type that Spark does not read"
 
 
 class _Csv(NamedTuple):

@@ -22,12 +22,12 @@ from spark_ext.columns._expressions import (
     CORRUPT_REASON,
     INTEGER_TYPES,
     has_slash,
-    hex_text,
     integer_column,
     misfit_reason,
     no_id_reason,
     quoted_name,
 )
+from spark_ext.columns._identity import hex_text
 from spark_ext.columns._moments import within_years, zoned_moment
 from spark_ext.columns.making import position_id
 from spark_ext.columns.reading import try_parse_id

@@ -52,7 +52,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v1_fields(octet1 INT, octet2 INT, octet3 INT, octet4 INT, octet5 INT, octet6 INT, pid BIGINT, seconds BIGINT, sequence BIGINT)
 COMMENT 'Return the fields of a version-1 ID as a struct.'
 RETURN
@@ -123,7 +123,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v1_of_bytes(raw BINARY)
 COMMENT 'Return the fields of the 17 bytes of an ID; NULL for NULL.'
 RETURN
@@ -1637,7 +1637,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_parse_of_text(id STRING)
 COMMENT 'Parse a version-1 ID.'
 RETURN
@@ -1702,7 +1702,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_parse(id STRING)
 COMMENT 'Parse a version-1 ID. Example: msgid_parse(\'0156F7E71C361B21BC024CCDBE00000007\').pid = 8636'
 RETURN
@@ -1720,7 +1720,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_try_parse_of_text(id STRING)
 COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value.'
 RETURN
@@ -1734,7 +1734,7 @@ RETURN
  )
 ;
 
--- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP, sequence: BIGINT, origin: STRING>
+-- returns STRUCT<version: INT NOT NULL, mac: STRING, pid: INT, seconds: BIGINT, time: TIMESTAMP_LTZ, sequence: BIGINT, origin: STRING>
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_try_parse(id STRING)
 COMMENT 'Parse a version-1 ID, as `parse_id` does; NULL for any other value. Example: msgid_try_parse(\'n/a\') = NULL'
 RETURN
@@ -1866,7 +1866,7 @@ RETURN
  )
 ;
 
--- returns TIMESTAMP
+-- returns TIMESTAMP_LTZ
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_time_of_text(id STRING)
 COMMENT 'Return the time of a version-1 ID.'
 RETURN
@@ -1889,7 +1889,7 @@ RETURN
  )
 ;
 
--- returns TIMESTAMP
+-- returns TIMESTAMP_LTZ
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_time(id STRING)
 COMMENT 'Return the time of a version-1 ID. Example: msgid_time(\'0156F7E71C361B21BC024CCDBE00000007\') = 2022-03-23 14:50:38'
 RETURN
@@ -2640,7 +2640,7 @@ RETURN
  )
 ;
 
--- returns TIMESTAMP
+-- returns TIMESTAMP_LTZ
 CREATE OR REPLACE TEMPORARY FUNCTION _msgid_v0_time_of_text(id STRING, near DECIMAL(38, 18), timezone STRING)
 COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does.'
 RETURN
@@ -2740,7 +2740,7 @@ RETURN
  )
 ;
 
--- returns TIMESTAMP
+-- returns TIMESTAMP_LTZ
 CREATE OR REPLACE TEMPORARY FUNCTION msgid_v0_time(id STRING, near DECIMAL(38, 18), timezone STRING)
 COMMENT 'Return the time at which a version-0 client ID was made, as `msgid.ClientUniqueId.time_near` does. Example: msgid_v0_time(\'C0A8F001103E214D29547ACFD6E30000\', 1648047038, \'UTC\') = 2022-02-24 20:20:41.315'
 RETURN

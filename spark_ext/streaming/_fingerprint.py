@@ -99,7 +99,8 @@ def _of_value(value: Column, type: T.DataType, name: str) -> Column:
         parts = [_encoded(value.getField(field.name), field.dataType, name) for field in type]
         return F.when(value.isNotNull(), F.concat(F.lit("+"), *parts))
     raise TypeError(
-        f"cannot compare column {name!r}: values of type {type.simpleString()} do not have a canonical form"
+        f"cannot compare column {name!r}: values of type {type.simpleString()} do not have a canonical form; "
+        "cast it, for example to text by to_json, or leave it out"
     )
 
 

@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from msgid._moments import micros_in
 from msgid._validate import integer, quote
-from spark_ext._arguments import check_dataframe, check_ids, free_name, named_column, required_column
+from spark_ext._arguments import check_dataframe, free_name, named_column, required_column
 from spark_ext._compat import WHOLE, needs
 from spark_ext._private import watermark_of
 from spark_ext.columns._expressions import column, quoted_name
-from spark_ext.columns._identity import identity
+from spark_ext.columns._identity import id_column, identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
 from spark_ext.streaming._fingerprint import fingerprint_of
 from spark_ext.streaming._state_store import check_state_store
@@ -129,7 +129,7 @@ def deduplicate(
     order = [order_by] if isinstance(order_by, str | Column) else list(order_by)
     sorted_by = [named_column(df, item) if isinstance(item, str) else None for item in order]
     id = required_column(df, "`id`", id)
-    check_ids("`id`", id, df.schema[id].dataType)
+    key = identity(id_column(df, "id", id))
     timestamp = timestamp if timestamp is None else required_column(df, "`timestamp`", timestamp)
     bound = None if within is None else micros_in("within", within)
     integer("buckets", buckets, 1, MAX_BUCKETS)
@@ -147,7 +147,6 @@ def deduplicate(
         if id in names:
             raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
     told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
-    key = identity(quoted_name(id))
     if not df.isStreaming:
         places = zip(order, sorted_by, strict=True)
         ordered = [column(item if found is None else quoted_name(found)) for item, found in places]

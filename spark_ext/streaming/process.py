@@ -17,6 +17,7 @@ from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
+from spark_ext.columns._identity import has_bytes, id_column, text_column
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
@@ -39,6 +40,8 @@ ATTEMPTS: Final = 3
 """The default number of attempts."""
 _NO_KEY: Final = (T.TimestampType, T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
 """Types whose values lack a text of their own: it depends on the session or on Java, or two values share it."""
+_OF_THE_JVM: Final = ("variant", "geometry", "geography")
+"""Types whose values a worker gets as bytes of Spark's own format."""
 _PLAIN_SCALE: Final = 6
 """Without ANSI mode, Spark writes an exponent in the text of small decimals with a larger scale."""
 
@@ -79,7 +82,8 @@ def process(
         VARIANT first. The stored states belong to the values of this column, so another column needs a new checkpoint.
     handler : msgid.processing.Handler
         Pure function of (state, message, context) that returns the new state, which must be JSON; it may be ``async``.
-        The message's body is a dict of the row's other columns. Each attempt gets its own copy of state and message.
+        The message's body is a dict of the row's other columns; a map is a dict. Each attempt gets its own copy of
+        state and message.
     id : str
         Column of message IDs, as text or binary.
     timestamp : str, optional
@@ -131,6 +135,8 @@ def process(
     ------
     ValueError
         If the session's state store is not RocksDB, if an argument is out of range, or if the key has another type.
+        Also if ``id`` is not text or binary, or if the body has a VARIANT, a geometry or a map with nested keys: cast
+        it.
 
     Examples
     --------
@@ -164,10 +170,16 @@ def process(
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "
             f"{key_type.simpleString()}; cast it, for example to text"
         )
+    known = {id, key, timestamp, named, CORRUPT}
+    for field in df.schema:
+        if field.name not in known and (odd := _odd_body(field.dataType)) is not None:
+            raise ValueError(
+                f"the body must have columns that Python reads, got {field.name!r} with {odd}; cast it, for example to "
+                "text by to_json, or drop it"
+            )
     check_state_store(df.sparkSession)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
-    known = {id, key, timestamp, named, CORRUPT}
     body = tuple(place for place, name in enumerate(df.columns) if name not in known)
     names = tuple(df.columns[place] for place in body)
     settings = Settings(names, retention_ms, remember_ms, attempts, keep_outputs)
@@ -184,6 +196,21 @@ def process(
     return packed.groupBy("bucket").transformWithStateInPandas(operator, outputs, "append", "None")
 
 
+def _odd_body(type: T.DataType) -> str | None:
+    """Return the part of a type of which a Python worker gets another form; None without one."""
+    name = type.typeName()
+    if name in _OF_THE_JVM:
+        return f"a value of type {name}"
+    if isinstance(type, T.MapType):
+        if isinstance(type.keyType, T.StructType | T.ArrayType | T.MapType):
+            return f"a map whose keys are of type {type.keyType.simpleString()}"
+        return _odd_body(type.keyType) or _odd_body(type.valueType)
+    if isinstance(type, T.ArrayType):
+        return _odd_body(type.elementType)
+    inner = [field.dataType for field in type] if isinstance(type, T.StructType) else []
+    return next((odd for one in inner if (odd := _odd_body(one)) is not None), None)
+
+
 def _control(
     df: DataFrame, key: str, id: str, timestamp: str | None, reason: ColumnOrName | None, buckets: int
 ) -> list[Column]:
@@ -192,10 +219,8 @@ def _control(
     The ID stays as it is, and a missing time stays NULL: Spark plans and runs the expressions for them more slowly than
     Python reads a column of IDs.
     """
-    raw_id, raw_key = F.col(quoted_name(id)), F.col(quoted_name(key))
-    business = raw_key.cast("string")
-    is_text = not isinstance(df.select(raw_id).schema[0].dataType, T.BinaryType)
-    same = raw_id.cast("string") if is_text else raw_id
+    same, business = id_column(df, "id", id), text_column(df, key)
+    is_text = not has_bytes(df, id)
     reasons = [] if reason is None else [column(reason)]
     reasons.append(misfit_reason(df))
     reasons.append(F.when(same.isNull() | (F.octet_length(same) == 0), F.lit("no id")))

@@ -40,6 +40,7 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
+from spark_ext.tables._parquet_uuids import with_uuids
 from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat, TableName
 
@@ -135,10 +136,10 @@ class _Delta(TableFormat):
 
     def read(self, spark: SparkSession, path: str, storage_options: dict[str, str] | None) -> DataFrame:
         if isinstance(path, TableName):
-            return spark.table(path)
+            return with_uuids(spark.table(path))
         if has_catalog(spark):
-            return spark.read.format("delta").load(path)
-        return _read(spark, path, _Table(spark, path, storage_options).existing())
+            return with_uuids(spark.read.format("delta").load(path))
+        return with_uuids(_read(spark, path, _Table(spark, path, storage_options).existing()))
 
     def write_rows(self, df: DataFrame, path: str, mode: str, partition_by: tuple[str, ...]) -> None:
         table = _Table(df.sparkSession, path)
@@ -482,7 +483,7 @@ def _read(spark: SparkSession, path: str, table: DeltaTable) -> DataFrame:
     cells = [F.col(quoted_name(field.name)).cast(field.dataType).alias(field.name) for field in schema]
     groups: dict[tuple[str, ...], list[str]] = {}
     for file in map(unquote, table.get_add_actions()["path"].to_pylist()):
-        groups.setdefault(tuple(part.partition("=")[0] for part in file.split("/")[:-1]), []).append(file)
+        groups.setdefault(tuple(unquote(part.partition("=")[0]) for part in file.split("/")[:-1]), []).append(file)
     rows = spark.createDataFrame([], schema)
     for folders, files in groups.items():
         # Each file of ours is in a folder of its write. Spark would read a time in the session's zone.

@@ -27,6 +27,7 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
+from spark_ext.tables._parquet_uuids import read_parquet
 from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 
@@ -122,7 +123,9 @@ class _Parquet(TableFormat):
         recorded = None
         with suppress(PathError, OSError):  # a pattern, or a store that only Spark can reach
             recorded = _recorded(path)
-        rows = spark.read.schema(recorded).parquet(literal(path)) if recorded else spark.read.parquet(path)
+        if recorded is None:
+            return read_parquet(spark.read, spark.read, path)
+        rows = spark.read.schema(recorded).parquet(literal(path))
         _ = rows.schema  # over Connect, Spark looks for the files only now
         return rows
 

@@ -18,12 +18,13 @@ from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import identity
+from spark_ext.columns._identity import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
@@ -73,28 +74,63 @@ _AS_JSON: Final = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 """Spark's own format has milliseconds in the session's time zone."""
+_CHUNK: Final = 32 << 20
+"""Bytes that are copied to the table in one step."""
+_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_END: Final = b"\xff\xff"
+_NULL: Final = b"\xff\xff\xff\xff"
+"""The length of NULL."""
+_FIXED: Final = {
+    "smallint": (">i2", 0),
+    "integer": (">i4", 0),
+    "bigint": (">i8", 0),
+    "real": (">f4", 0),
+    "double precision": (">f8", 0),
+    "boolean": ("u1", 0),
+    "date": (">i4", 10_957),
+    "timestamp with time zone": (">i8", 946_684_800_000_000),
+    "timestamp without time zone": (">i8", 946_684_800_000_000),
+}
+"""The binary form of types, and where they begin to count: the days and microseconds from 1970 to 2000."""
+_BYTES: Final = r"text|character varying(\(\d+\))?|jsonb?|bytea"
+"""Types whose binary form is their bytes; ``jsonb`` has a version before them."""
 _WRITTEN_ALIKE: Final = "SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1"
 """PostgreSQL writes a row as the same JSON for any settings of the server and the role."""
+_LOOK_UP: Final = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
+"""Each key is looked up in the index: the cost of a row does not depend on the size of the table."""
+_MAY_LOCK: Final = "SELECT has_table_privilege(%s, 'INSERT')"
+"""A role with rights on columns alone may insert, and not lock."""
+_LOCK: Final = "LOCK TABLE {table} IN ROW EXCLUSIVE MODE"
+"""The lock of an insert, which keeps others from creating a trigger."""
 _STORE: Final = (
-    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {keys} ON CONFLICT ({keys}) DO NOTHING"
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} ORDER BY {order} ON CONFLICT ({keys}) DO NOTHING"
 )
 """The rows in the order of the key, so that two transactions do not wait for each other in a circle."""
+_STORE_MISSING: Final = (
+    "INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged} msgid_new WHERE NOT EXISTS "
+    "(SELECT FROM {table} msgid_held WHERE ROW({held_keys}) = ROW({new_keys})) ORDER BY {order}"
+)
+"""Without ON CONFLICT, an insert takes half of its time. It ends with an error if two rows have one key."""
 _REPLACE: Final = (
-    "INSERT INTO {table} AS msgid_held ({columns}) SELECT DISTINCT ON ({keys}) {columns} FROM {staged} "
-    "ORDER BY {keys}, {latest} ON CONFLICT ({keys}) DO UPDATE SET ({columns}) = ROW({excluded}) WHERE {later}"
+    "INSERT INTO {table} AS msgid_held ({columns}) SELECT {columns} FROM (SELECT DISTINCT ON ({keys}) {columns} "
+    "FROM {staged} ORDER BY {keys}, {latest}) msgid_new ORDER BY {order} "
+    "ON CONFLICT ({keys}) DO UPDATE SET ({columns}) = ROW({excluded}) WHERE {later}"
 )
 _OTHER: Final = "ROW({ours}) IS DISTINCT FROM ROW({theirs})"
 _NOT_EARLIER: Final = " AND NOT ({earlier} AND NOT (ROW({latest_values}) IS NULL))"
 """Not a row that loses against the stored one. A row without a value of order is a conflict, and not an earlier row."""
-_DIFFERS: Final = (
-    "SELECT EXISTS (SELECT FROM {staged} msgid_new LEFT JOIN {table} msgid_held "
-    "ON ROW({held_keys}) = ROW({new_keys}) WHERE {differs})"
+_FOUND: Final = (
+    "SELECT count(*) - count({held_key}), count(*) FILTER (WHERE {differs} AND {held_key} IS NOT NULL) "
+    "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON ROW({held_keys}) = ROW({new_keys})"
 )
+"""The number of rows that the table does not have, and of those that differ from the stored ones."""
 _IS_PLAIN: Final = (
     "SELECT relkind = 'r' AND NOT relrowsecurity AND NOT relhasrules AND NOT EXISTS "
-    "(SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) FROM pg_class c WHERE oid = %s::regclass"
+    "(SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) AND NOT EXISTS "
+    "(SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = ANY(%s) AND (attidentity = 'a' OR "
+    "attgenerated <> '')) FROM pg_class c WHERE oid = %s::regclass"
 )
-"""Whether nothing can change the rows of an insert. The insert's lock keeps others from creating a trigger."""
+"""Whether nothing can change the rows of an insert, and COPY refuses what INSERT refuses."""
 _COMPARE: Final = (
     "WITH compared AS (SELECT msgid_new, {key} AS key, "
     "msgid_held.xmin::text::bigint = txid_current() % 4294967296 AS fresh, {differs} AS differs "
@@ -154,8 +190,9 @@ def upsert_postgres(
 ) -> Upserted:
     """Insert rows into a PostgreSQL table, each key once; the first row of a key stays, or its latest one.
 
-    Each partition is one transaction of an executor: the rows are copied to a temporary table and inserted with ``ON
-    CONFLICT DO NOTHING``. A replayed batch, a retried task or a second driver changes nothing.
+    Each partition is one transaction of an executor, in the order of the keys. New rows are copied to the table. From
+    the first stored key on, rows are copied to a temporary table, compared, and inserted if their keys are new. A
+    replayed batch, a retried task or a second driver changes nothing.
 
     A row with an existing key and other content is a conflict. It is stored in the table ``<table>_conflicts`` once,
     with its key, the row as JSON, the reason and the time.
@@ -214,7 +251,8 @@ def upsert_postgres(
     PostgresError
         if the database cannot be reached, refuses the table or a row, or does not get a lock in time.
     ValueError
-        if an argument is not allowed, or a column has a type that PostgreSQL lacks.
+        if an argument is not allowed, or a column has a type that PostgreSQL lacks. Also if the IDs of a key are floats
+        or numbers beyond 64 bits, which may have been text: pass ``key_is_id=False`` if they are numbers.
     ImportError
         if the package `psycopg` is missing (extra ``postgres``).
 
@@ -241,7 +279,7 @@ def upsert_postgres(
     limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
     ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
     for name in ids:
-        batch_df = _with_canonical_key(batch_df, name)
+        batch_df = batch_df.withColumn(name, canonical(batch_df, name))
     use_own_python(batch_df.sparkSession)
     wanted = _Target(conninfo, parts, keys, _column_types(batch_df.schema), order, ids, limits)
     target: _Target = _transact(wanted, lambda connection: _prepare(connection, wanted, evolve=evolve))
@@ -253,7 +291,10 @@ def upsert_postgres(
         yield pa.RecordBatch.from_pylist([counts._asdict()], pa.schema([(name, pa.int64()) for name in counts._fields]))
 
     try:
-        counts = _with_texts(batch_df, target.types).mapInArrow(shipped(insert), _COUNTS).collect()
+        # In the order of the keys, so that two tasks do not wait for each other in a circle.
+        places = [f"c{batch_df.columns.index(one)}" for one in target.keys]
+        rows = _with_texts(batch_df, target.types).sortWithinPartitions(*places)
+        counts = rows.mapInArrow(shipped(insert), _COUNTS).collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:
@@ -330,17 +371,6 @@ def _takes(held: str, type: str) -> bool:
     return held == type or any(re.fullmatch(own, type) and re.fullmatch(other, held) for own, other in _HOLDS)
 
 
-def _with_canonical_key(df: DataFrame, key: str) -> DataFrame:
-    """Return the rows with the key in its canonical form if it is text or binary: one spelling per ID."""
-    column, type = F.col(quoted_name(key)), df.schema[key].dataType
-    if isinstance(type, T.StringType):
-        return df.withColumn(key, F.coalesce(identity(column), column.cast("string")))
-    if isinstance(type, T.BinaryType):
-        text = identity(column)  # the hex digits of an ID, or 0x and the hex digits of other bytes
-        return df.withColumn(key, F.when(text.startswith("0x"), column).otherwise(F.coalesce(F.unhex(text), column)))
-    return df
-
-
 def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
     """Return the rows with nested values as arrays of PostgreSQL or JSON, and times as microseconds without a zone.
 
@@ -372,6 +402,8 @@ class _Target(NamedTuple):
     id_keys: tuple[str, ...] = ()
     limits: tuple[float, float] = (_postgres.SINK_LOCK_TIMEOUT, _postgres.IDLE_TIMEOUT)
     """The seconds to wait for a lock, and those after which a silent transaction ends."""
+    is_binary: bool = False
+    """Whether the rows are sent in PostgreSQL's binary form."""
 
     def __repr__(self) -> str:
         return f"_Target({'.'.join(self.table)})"
@@ -393,7 +425,8 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
     def connect() -> Any:
         # SQL_ASCII would give bytes for text. A prepared statement would stay on a connection of a pool.
         options = _postgres.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
-        return psycopg.connect(target.conninfo, client_encoding="utf8", prepare_threshold=None, **options)
+        options |= {"client_encoding": "utf8", "prepare_threshold": None}
+        return _postgres.connect(target.conninfo, _postgres.SINK_ANSWER_TIMEOUT, **options)
 
     try:
         connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)
@@ -437,8 +470,10 @@ def _names(target: _Target) -> dict[str, Any]:
         "side": sql.Identifier(*schema, f"{name}_conflicts"),
         "staged": sql.Identifier("pg_temp", "msgid_staged"),
         "keys": cells("", target.keys),
+        "order": sql.SQL(", ").join(_ordered(target, "", one) for one in target.keys),
         "new_keys": cells("msgid_new.", target.keys),
         "held_keys": cells("msgid_held.", target.keys),
+        "held_key": cells("msgid_held.", target.keys[:1]),
         "key": sql.SQL("{}" if len(target.keys) == 1 else "ROW({})").format(cells("(msgid_new).", target.keys)),
         "columns": cells("", target.types),
         "excluded": cells("excluded.", target.types),
@@ -549,34 +584,174 @@ def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
     return counts
 
 
-def _insert_rows(connection: Any, target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
-    names = _names(target)
+def _insert_rows(connection: Any, target: _Target, batches: Iterator[pa.RecordBatch]) -> Upserted:
+    first = next(batches)
+    rest: Iterator[pa.RecordBatch] = chain([first], batches)
+    target = target._replace(is_binary=_has_binary_form(first, target))
+    names, stored = _names(target), 0
+    name = names["table"].as_string(connection)
+    is_plain = connection.execute(_MAY_LOCK, [name]).fetchone()[0]
+    if is_plain:
+        _run(connection, _LOCK, names)
+        is_plain = connection.execute(_IS_PLAIN, [[*target.types], name]).fetchone()[0]
+    connection.execute(_LOOK_UP)
+    if is_plain:
+        stored, rest = _copy_new(connection, target, names, rest)
+        if (first := next(rest, None)) is None:
+            return Upserted(stored, 0, 0)
+        rest = chain([first], rest)
     _run(connection, "CREATE TEMPORARY TABLE {staged} ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0", names)
-    copied = _copy(connection, target, names, batches)
+    copied = _copy(connection, target, names, rest, "staged")
+    counts = _insert_staged(connection, target, names, copied, is_plain=is_plain)
+    return counts._replace(inserted=stored + counts.inserted)
+
+
+def _copy_new(
+    connection: Any, target: _Target, names: dict[str, Any], batches: Iterator[pa.RecordBatch]
+) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """Copy rows to the table until a chunk has a stored key; return the number of copied rows, and the other batches.
+
+    Later chunks are not copied, because two transactions must insert their keys in one order. The first chunk is one
+    batch, and each later one is larger.
+    """
+    from psycopg.errors import UniqueViolation
+
+    stored = size = 0
+    while True:
+        chunk: list[pa.RecordBatch] = []
+        try:
+            with connection.transaction():
+                stored += _copy(connection, target, names, _up_to(size, batches, chunk), "table")
+        except UniqueViolation:
+            return stored, chain(chunk, batches)
+        if not chunk:
+            return stored, iter(chunk)
+        size = min(2 * sum(batch.nbytes for batch in chunk), _CHUNK)
+
+
+def _up_to(size: int, batches: Iterator[pa.RecordBatch], kept: list[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield and keep batches, up to a number of bytes."""
+    for batch in batches:
+        kept.append(batch)
+        yield batch
+        size -= batch.nbytes
+        if size <= 0:
+            return
+
+
+def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], copied: int, *, is_plain: bool) -> Upserted:
+    """Insert the rows of the temporary table, and compare those whose keys the table has."""
     # If two partitions insert one key at once, the second waits for the first and compares with the stored row.
-    inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
-    if inserted == copied and connection.execute(_IS_PLAIN, [names["table"].as_string(connection)]).fetchone()[0]:
-        return Upserted(inserted, 0, 0)  # no row met another one of its key
-    if not _run(connection, _DIFFERS, names).fetchone()[0]:
+    if target.latest_by or not is_plain:
+        inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
+        if inserted == copied and is_plain:
+            return Upserted(inserted, 0, 0)  # no row met another one of its key
+        is_same = _run(connection, _FOUND, names).fetchone() == (0, 0)
+    else:
+        missing, different = _run(connection, _FOUND, names).fetchone()
+        inserted = _store_missing(connection, names) if missing else 0
+        is_same = inserted == missing and not different
+    if is_same:
         return Upserted(inserted, copied - inserted, 0)
     connection.execute(_WRITTEN_ALIKE)
     conflicts, unchanged, missing = _run(connection, _COMPARE, names).fetchone()
-    if missing or unchanged < inserted:
+    if not is_plain and (missing or unchanged < inserted):
         raise target.error("a trigger or a policy of the table must not change or drop the rows of an insert")
     return Upserted(inserted, copied - inserted - conflicts, conflicts)
 
 
-def _copy(connection: Any, target: _Target, names: dict[str, Any], batches: Iterable[pa.RecordBatch]) -> int:
-    """Copy rows to the temporary table; return their number."""
+def _store_missing(connection: Any, names: dict[str, Any]) -> int:
+    """Insert the rows whose keys the table does not have, one of each key; return their number."""
+    from psycopg.errors import UniqueViolation
+
+    try:
+        with connection.transaction():
+            inserted: int = _run(connection, _STORE_MISSING, names).rowcount
+    except UniqueViolation:  # of two rows, or of another transaction
+        inserted = _run(connection, _STORE, names).rowcount
+    return inserted
+
+
+def _copy(
+    connection: Any, target: _Target, names: dict[str, Any], batches: Iterable[pa.RecordBatch], where: str
+) -> int:
+    """Copy rows to the table or the temporary table; return their number.
+
+    The batches are awaited within COPY, in which the server does not take the session for idle.
+    """
     from psycopg import sql
 
-    copied = 0
-    statement = sql.SQL("COPY {staged} ({columns}) FROM STDIN (FORMAT csv)").format(**names)
+    copied, form = 0, "binary" if target.is_binary else "csv"
+    statement = sql.SQL(f"COPY {{{where}}} ({{columns}}) FROM STDIN (FORMAT {form})").format(**names)
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        if target.is_binary:
+            copy.write(_HEADER)
         for batch in batches:
-            copy.write(_csv_lines(batch, target))
+            copy.write(_binary_rows(batch, target) if target.is_binary else _csv_lines(batch, target))
             copied += batch.num_rows
+        if target.is_binary:
+            copy.write(_END)
     return copied
+
+
+def _has_binary_form(batch: pa.RecordBatch, target: _Target) -> bool:
+    """Return whether each column has the binary form of its type in the table.
+
+    PostgreSQL converts other columns from their text, such as text to ``uuid`` and integers to shorter ones.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    for column, type in zip(batch.columns, target.types.values(), strict=True):
+        if type not in _FIXED and not re.fullmatch(_BYTES, type):
+            return False
+        if pa.types.is_integer(column.type) and np.dtype(_FIXED[type][0]).itemsize * 8 < column.type.bit_width:
+            return False
+    return True
+
+
+def _binary_rows(batch: pa.RecordBatch, target: _Target) -> memoryview:
+    """Return a batch as the rows of ``COPY ... (FORMAT binary)``: each value follows its length."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: list[Any] = [pa.scalar(batch.num_columns.to_bytes(2, "big"), pa.large_binary())]
+    for column, type in zip(batch.columns, target.types.values(), strict=True):
+        if type in _FIXED:
+            form, start = _FIXED[type]
+            values = column
+            if start:
+                try:
+                    values = pc.subtract_checked(column.cast(pa.int32() if type == "date" else pa.int64()), start)
+                except pa.ArrowInvalid:
+                    raise target.error(f"{type} out of range") from None
+            cells = np.empty(len(column), [("length", ">i4"), ("value", form)])
+            cells["length"] = np.dtype(form).itemsize
+            cells["value"] = values.fill_null(False if type == "boolean" else 0).to_numpy(zero_copy_only=False)
+            parts.append(pc.if_else(column.is_null(), _NULL, _as_bytes(cells)))
+            continue
+        values = column.cast(pa.binary()).cast(pa.large_binary())
+        lengths = pc.binary_length(values).fill_null(-1).to_numpy(zero_copy_only=False)
+        if type == "jsonb":  # with the version of its form
+            cells = np.empty(len(column), [("length", ">i4"), ("version", "u1")])
+            cells["length"], cells["version"] = lengths + 1, 1
+            parts.append(pc.if_else(column.is_null(), _NULL, _as_bytes(cells)))
+        else:
+            parts.append(_as_bytes(lengths.astype(">i4")))
+        parts.append(values.fill_null(b""))
+    rows = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+    _, offsets, data = rows.buffers()
+    return memoryview(data)[: np.frombuffer(offsets, np.int64)[len(rows)]]
+
+
+def _as_bytes(values: NDArray[Any]) -> Any:
+    """Return the bytes of each value as an Arrow array."""
+    import numpy as np
+    import pyarrow as pa
+
+    places = np.arange(len(values) + 1, dtype=np.int64) * values.itemsize
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(places), pa.py_buffer(values)])
 
 
 def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:

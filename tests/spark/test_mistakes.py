@@ -46,7 +46,10 @@ BATCH = [
     (lambda df: ids.parse_id(5), "must be a Column or the name of a column, got 5"),
     (lambda df: ids.v0_time("id", 5, F.lit("UTC")), "near must be a Column or the name of a column, got 5"),
     (lambda df: ids.deduplicate(df, "message"), "`id` must be a column of the DataFrame, got 'message'; it has ['id'"),
-    (lambda df: ids.deduplicate(df, "offset"), "`id` must be a column of text or binary, got 'offset' of bigint; cast"),
+    (
+        lambda df: ids.deduplicate(df, "offset"),
+        "`id` must be a column of text or binary, got 'offset' of bigint: if",
+    ),
     (lambda df: ids.deduplicate(df, F.col("id")), "`id` must be the name of a column, got Column<'id'>"),
     (lambda df: ids.deduplicate(df, content=[F.col("at")]), "`content` must be the name of a column, got Column<'at'>"),
     (
@@ -74,7 +77,7 @@ BATCH = [
     (lambda df: ids.assign_ids(df, "x", order_by="zz"), "`order_by` must be a column of the DataFrame, got 'zz'; it h"),
     (
         lambda df: ids.audit(df, id="millis"),
-        "`id` must be a column of text or binary, got 'millis' of bigint; cast it to",
+        "`id` must be a column of text or binary, got 'millis' of bigint: if this column was text",
     ),
     (lambda df: ids.audit(df, parent="offset"), "`parent` must be a column of text or binary, got 'offset' of bigint"),
     (

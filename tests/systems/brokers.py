@@ -43,7 +43,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
-START_SECONDS = 120
+START_SECONDS = 600
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 PAUSE_SECONDS = 0.02
 
 
-def produce(address, topic, orders, acknowledged):
+def produce(address, topic, orders, acknowledged, pause=PAUSE_SECONDS):
     """Send the orders that are not acknowledged, each with its ID, and write down each acknowledgement."""
     from confluent_kafka import Producer
 
@@ -26,8 +26,8 @@ def produce(address, topic, orders, acknowledged):
             if id not in known:
                 headers = {"message_id": id}
                 producer.produce(topic, order, customer, headers=headers, on_delivery=partial(report, id))
-                producer.poll(PAUSE_SECONDS)
-                time.sleep(PAUSE_SECONDS)
+                producer.poll(float(pause))
+                time.sleep(float(pause))
         sys.exit(producer.flush(600) > 0)
 
 

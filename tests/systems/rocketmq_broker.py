@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ROCKETMQ = [f"org.apache.rocketmq:rocketmq-{part}:5.5.0" for part in ("namesrv", "broker", "proxy", "tools")]
 ROCKETMQ_CLIENT = ["org.apache.rocketmq:rocketmq-client-java:5.2.0"]
 """The client of gRPC has other classes under the names of the servers', so it must not be on their class path."""
+NODE_CLIENT = "rocketmq-client-nodejs@1.0.8"
+GO_CLIENT = "github.com/apache/rocketmq-client-go/v2@v2.1.3-0.20251226070945-2173d070fd1b"
 NAMES = """
 listenPort={names}
 bindAddress=127.0.0.1
@@ -53,7 +55,7 @@ JAVA = [
 ]
 CLIENT_ZONE = "Asia/Shanghai"
 """The time zone of the Java clients, in which their IDs count from the first of the month."""
-START_SECONDS = 180
+START_SECONDS = 600
 
 
 class RocketMQ:
@@ -72,7 +74,7 @@ class RocketMQ:
         self._class_path, self._client_path = class_path, f"{client_path}:{class_path}"
         self._namespace = Namespace(3)
         names, broker, proxy = self._namespace.ports
-        self.port, self.address = broker, f"127.0.0.1:{proxy}"
+        self.port, self.address, self.names = broker, f"127.0.0.1:{proxy}", f"127.0.0.1:{names}"
         self._addresses = [f"127.0.0.1:{port}" for port in (names, broker, proxy)]
         for file, text in (("names.conf", NAMES), ("broker.conf", BROKER)):
             (folder / file).write_text(text.format(names=names, broker=broker, folder=folder), encoding="utf-8")

@@ -10,7 +10,7 @@ import rocketmq
 from msgid.processing import Processor, SqliteStore
 from msgid.rocketmq import Record
 
-PAUSE_SECONDS, INVISIBLE_SECONDS, PATIENCE = 0.02, 10, 30
+PAUSE_SECONDS, INVISIBLE_SECONDS, PATIENCE = 0.03, 10, 30
 
 
 class Identified(rocketmq.Message):
@@ -40,20 +40,21 @@ def patient(call):
     sys.exit("the broker does not answer")
 
 
-def produce(address, topic, orders, acknowledged):
+def produce(address, topic, orders, acknowledged, pause=PAUSE_SECONDS):
     """Send the orders that are not acknowledged, each with its ID, and write down each acknowledgement."""
-    known = Path(acknowledged).read_text(encoding="utf-8").split() if Path(acknowledged).exists() else []
+    known = set(Path(acknowledged).read_text(encoding="utf-8").split()) if Path(acknowledged).exists() else set()
     producer = rocketmq.Producer(rocketmq.ClientConfiguration(address, rocketmq.Credentials()), [topic])
     patient(producer.startup)
     with open(acknowledged, "a", encoding="utf-8") as file:
         for id, customer, order in json.loads(Path(orders).read_text(encoding="utf-8")):
             if id in known:
                 continue
+            next_one = time.monotonic() + float(pause)
             receipt = patient(lambda: producer.send(Identified(topic, order.encode(), id, customer)))  # noqa: B023
             assert receipt.message_id == id
             file.write(id + "\n")
             file.flush()
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(max(0, next_one - time.monotonic()))
 
 
 def consume(address, topic, outputs, store):

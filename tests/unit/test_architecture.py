@@ -1,5 +1,6 @@
 """The structure of the source: one-way imports, and tests that mirror the packages."""
 
+import ast
 import re
 from collections import defaultdict
 from functools import cache
@@ -28,7 +29,7 @@ def imports():
 LAYERS = {
     "msgid": [
         ["errors", "layout"],
-        ["_retrying", "_validate"],
+        ["_arrow_schema", "_retrying", "_validate"],
         ["_moments"],
         ["_postgres"],
         ["_contents", "ids"],
@@ -139,6 +140,58 @@ def test_interfaces_of_spark_that_are_not_public_stand_in_one_module():
         found[name] = [line.strip() for line in lines if NOT_PUBLIC.search(line) and "print(" not in line]
     assert found.pop("spark_ext._private")
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+DOORS = {"msgid.ids._bytes", "msgid.ids._carriers", "spark_ext.columns._identity"}
+"""The doors: of a value and of a column in `msgid`, and of a column in `spark_ext`."""
+OF_FILES = {"msgid.audit._frames", "msgid.audit._parquet_files", "msgid.audit._parts",
+            "spark_ext.tables._parquet_uuids"}  # fmt: skip
+"""They find the type that a file or all files of a folder state; the doors make IDs of it."""
+LOOKERS = {
+    "msgid._contents": "values of contents",
+    "msgid.audit._roles": "names of logs, offsets and times",
+    "msgid.audit._sides": "contents",
+    "msgid.audit._sources": "values of JSON, whose numbers the door refuses",
+    "msgid.ids.message_id": "the UUID that has the body of a version-1 ID",
+    "msgid.iggy.message": "the 16 bytes of an Iggy message, whose meaning its options tell",
+    "msgid.processing._json": "values of states",
+    "spark_ext.auditing._roles": "times and contents",
+    "spark_ext.columns._expressions": "arguments that are not IDs, names of logs, offsets",
+    "spark_ext.columns._moments": "times",
+    "spark_ext.formats._row_columns": "keys and payloads",
+    "spark_ext.jobs.ids_job": "offsets and names of logs",
+    "spark_ext.streaming._fingerprint": "contents",
+    "spark_ext.tables._batches": "columns of partitions, and types that a table may widen",
+    "spark_ext.tables.upsert": "the order of rows",
+}
+"""Other modules that look at types in which IDs come, and of what they look at them."""
+_ID_TYPES = {"BinaryType", "StringType", "UUID"}
+_ID_NAMES = {"BLOB", "VARCHAR", "UUID", "arrow.uuid"}
+
+
+def looks_at_types(tree):
+    """Return whether code asks for a type in which IDs come: of Python, Arrow, DuckDB or Spark."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name == "typeof" or re.fullmatch("is_(fixed_size_|large_)?(binary|string)(_view)?", name):
+                return True
+            inside = ast.walk(node.args[1]) if name == "isinstance" else ()
+            if {getattr(one, "attr", getattr(one, "id", "")) for one in inside} & _ID_TYPES:
+                return True
+        if isinstance(node, ast.Compare):
+            parts = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
+            if {getattr(part, "value", None) for part in parts if isinstance(part, ast.Constant)} & _ID_NAMES:
+                return True
+            if any(isinstance(part, ast.Name) and part.id == "UUID" for part in parts):
+                return True
+    return False
+
+
+def test_only_the_doors_look_at_the_type_of_ids():
+    """A module that asks for such a type is a door, a reader of files, or says of what other column it asks."""
+    found = {name for name, path in EVERY_MODULE.items() if looks_at_types(ast.parse(path.read_text(encoding="utf-8")))}
+    assert found - DOORS == OF_FILES | LOOKERS.keys()
 
 
 def test_module_names_are_used_once():

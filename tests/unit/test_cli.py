@@ -65,6 +65,28 @@ def on_terminal(command):
     return shown
 
 
+def test_the_layouts_that_clean_names_are_those_that_are_read():
+    """The command names them without reading the package of Iggy."""
+    cli = importlib.import_module("msgid.cli")
+    (layout,) = [one for one in cli.clean.params if one.name == "layout"]
+    assert tuple(layout.type.choices) == ("auto", *iggy.LAYOUTS)
+
+
+def test_a_small_command_imports_neither_the_readers_nor_the_packages_of_tables():
+    code = "import sys, msgid.cli; print([n for n in ('rich', 'duckdb', 'msgid.iggy', 'pyarrow') if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_progress_on_a_terminal_names_the_step_its_share_and_the_rows(tmp_path):
+    """The line is removed at the end. A thread shows it after a second, so the connection is asked directly here."""
+    from msgid.audit._duck import Duck, Limits
+
+    duck = Duck(Limits(progress=True))
+    duck.show_rows_of(duck.kept("numbers", "SELECT * FROM range(1000)"))
+    assert (duck._progress.step, duck._progress.rows) == (1, 1_000)
+    duck.close()
+
+
 def test_inspect_on_a_terminal_is_coloured():
     assert "\x1b[" not in run("inspect", V1)[1]
     assert b"\x1b[" in on_terminal([*PROGRAM, "inspect", V1])
@@ -370,3 +392,11 @@ def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
     shown = run("store", "show", path, "shop")[1].splitlines()
     assert shown == ["own, version 1, by orders-1: b'\\x80'", "plain, version 1, by orders-1: {'seen': 1}"]
     assert run("store", "show", path, "other") == (1, "Error: no states of key other\n")
+    encoded = {"dumps": bytes, "loads": bytes}
+    for name, body in (("m", b'{"$map": [[{"$map": []}, 1]]}'), ("z", b'{"$zoned": 5}')):
+        processor = Processor(
+            SqliteStore(path), lambda state, message, context: message.body, list, name=name, **encoded
+        )
+        processor.handle(Message("order\n\x1b[2J", "two", body))
+        (line,) = [one for one in run("store", "show", path, "two")[1].splitlines() if one.startswith(name)]
+        assert line == f"{name}, version 1, by 'order\\n\\x1b[2J': {body!r}"

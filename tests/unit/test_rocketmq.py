@@ -148,6 +148,21 @@ def test_audit_of_recorded_redeliveries_finds_no_conflict():
     assert everything == {"duplicate_ids": 20, "duplicate_messages": 8}  # a second consumer read the retry topic
 
 
+def test_half_a_pair_of_surrogates_in_a_property_is_the_fault_of_its_row():
+    """Text of JSON may have it, and text of Arrow may not: the other rows are audited."""
+    pa = pytest.importorskip("pyarrow")
+    audit = pytest.importorskip("msgid.audit")
+    half = r"\ud800"
+    held = [f'{{"UNIQ_KEY": "{half}"}}', f'{{"RETRY_TOPIC": "t", "REAL_TOPIC": "%RETRY%{half}", "REAL_QID": "0"}}',
+            *[json.dumps({"UNIQ_KEY": V1})] * 2]  # fmt: skip
+    columns = {name: [value] * 4 for name, value in ROW.items() if name != "properties"}
+    table = pa.table({**columns, "queueOffset": [7, 0, 8, 9], "properties": held})
+    report = audit.audit_table(table)
+    assert {finding.check: finding.count for finding in report.findings} == {
+        "duplicate_ids": 1, "malformed_ids": 1, "missing_ids": 1}  # fmt: skip
+    assert report.unplaced == 1
+
+
 @pytest.mark.parametrize("as_text", [False, True])
 def test_audit_of_rows_reads_the_ids_in_their_properties(as_text):
     """A repeated output is found, and a redelivered message is not in conflict with the message of another topic."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msgid.ids._bytes import identity
+from msgid.ids._carriers import identities, identities_of_v1
 from msgid.ids.bulk import parse_batch
 from msgid.layout import EPOCH_UNIX, VERSION_1
 from msgid.processing._json import text
@@ -135,7 +135,7 @@ def _ends(table: pa.Table) -> np.ndarray[Any, np.dtype[np.intp]]:
 def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
     """Return messages that are ordered but for their bodies."""
     key, id, time, *body = (
-        column.to_pylist() for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
+        python_values(column) for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
     )
     values = zip(*body, strict=True) if body else itertools.repeat((), len(key))
     messages = list(map(Arrival._make, zip(key, id, time, values, strict=True)))
@@ -145,6 +145,31 @@ def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
     return messages
 
 
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column as PySpark gives them to Python: a map is a dict, also inside of other values.
+
+    >>> python_values(pa.array([[("n", 1)], None], pa.map_(pa.string(), pa.int64())))
+    [{'n': 1}, None]
+    """
+    values: list[Any] = column.to_pylist()
+    return [_with_dicts(value, column.type) for value in values] if _has_maps(column.type) else values
+
+
+def _has_maps(type: pa.DataType) -> bool:
+    return pa.types.is_map(type) or any(_has_maps(type.field(place).type) for place in range(type.num_fields))
+
+
+def _with_dicts(value: Any, type: pa.DataType) -> Any:
+    """Return a value of Arrow with dicts in place of lists of pairs; the keys of a map have no maps inside."""
+    if value is None or not _has_maps(type):
+        return value
+    if pa.types.is_map(type):
+        return {key: _with_dicts(one, type.item_type) for key, one in value}
+    if pa.types.is_struct(type):
+        return {field.name: _with_dicts(value[field.name], field.type) for field in type}
+    return [_with_dicts(one, type.value_type) for one in value]
+
+
 def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the identities of IDs, and the times of messages: given, in the ID, or `NO_TIME`."""
     fields = parse_batch(ids)
@@ -152,10 +177,7 @@ def _known(ids: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
     in_id = np.where(is_v1 & (fields.seconds > 0), (fields.seconds.astype(np.int64) + EPOCH_UNIX) * 1_000_000, NO_TIME)
     if times.null_count:
         times = pc.coalesce(times, pa.array(in_id))
-    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-    if is_text and is_v1.all():
-        return pc.ascii_upper(ids), times
-    return pa.array([identity(value) if value else None for value in ids.to_pylist()], pa.string()), times
+    return (identities_of_v1 if is_v1.all() else identities)(ids), times
 
 
 def _malformed(

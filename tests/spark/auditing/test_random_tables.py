@@ -134,6 +134,8 @@ def options_of(chance):
         options |= {"offset": "", "source": []}
         options.pop("life", None)
     options["holes"] = chance.choice((None, None, "markers", "committed", "compacted"))
+    if options["holes"] in ("markers", "committed"):
+        options["producers"] = chance.choice((1, 2, 5))
     options["without"] = chance.choice(([], ["late_messages"]))
     options["clock_jump"] = chance.choice(("1 second", "1 day"))
     options["max_gaps"] = chance.choice((3, 10_000))

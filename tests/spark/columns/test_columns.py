@@ -14,7 +14,8 @@ import msgid
 import spark_ext
 from msgid.ids._bytes import is_uuid
 from spark_ext import _compat
-from spark_ext.columns._expressions import hex_text, no_id_reason
+from spark_ext.columns._expressions import no_id_reason
+from spark_ext.columns._identity import hex_text
 
 pytestmark = pytest.mark.spark
 

@@ -71,6 +71,32 @@ def test_messages_job_on_a_kafka_export_keeps_every_line(spark, tmp_path):
     assert all(row.id is None for row in poisoned.values())
 
 
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+    "spark.sql.codegen.fallback": "false",
+}
+"""Spark raises its error if it cannot compile its code. By default it logs the error, and interprets the plan."""
+
+
+@pytest.mark.details
+def test_spark_compiles_the_plan_of_each_json_export(spark, tmp_path):
+    """An ERROR in the log of a valid input leads astray."""
+    headers = [{"key": "message_id", "value": UUID}]
+    at = {"topic": "orders", "key": "shop", "partition": 0, "offset": 0, "timestamp": 1795219200000}
+    place = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0}
+    lines = {
+        "kafka": {**at, "value": "5", "headers": headers},
+        "rocketmq": {**place, "body": "5", "properties": {"UNIQ_KEY": UUID}},
+    }
+    with settings(spark, COMPILED):
+        for name, line in lines.items():
+            (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
+            found = job.run(spark, str(tmp_path / f"{name}.jsonl"), str(tmp_path / name), job.Source(name))
+            assert found.states == [("available", 1)]
+            assert [row.id for row in written(spark, tmp_path / name)] == [UUID]
+
+
 @pytest.mark.details
 @pytest.mark.parametrize("how", first_by_default(["json", "parquet"], 1))
 def test_messages_job_on_an_export_in_folders_keeps_names_of_digits(spark, tmp_path, how):

@@ -150,6 +150,47 @@ def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, message):
         spark_ext.process(df, "key", echo)
 
 
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (
+            "CAST(1 AS decimal(38,0)) AS id",
+            r"`id` must be a column of text or binary, got 'id' of decimal",
+        ),
+        ("1.5D AS id", "got 'id' of double: if this column was text before an engine read it as a number"),
+        ("now() AS id", "got 'id' of timestamp: cast it to text"),
+        (
+            "'a' AS id, CAST('1' AS variant) AS v",
+            "the body must have columns that Python reads, got 'v' with",
+        ),
+        ("'a' AS id, array(CAST('1' AS variant)) AS v", "got 'v' with a value of type variant; cast it"),
+        ("'a' AS id, map(array(1), 2) AS v", "got 'v' with a map whose keys are of type array<int>; cast it"),
+    ],
+)
+def test_process_refuses_columns_that_are_no_ids_and_no_bodies(spark, rocksdb, column, message):
+    """At the call, and not in a worker."""
+    df = spark.sql(f"SELECT 'k' AS key, {column}")
+    with pytest.raises(ValueError, match=message):
+        spark_ext.process(df, "key", echo)
+
+
+def published_body(state, message, context):
+    """Publish a value of each map, by its key."""
+    body = message.body
+    context.publish([body["m"]["n"], body["s"]["m"][1], body["a"][0]["x"], body["none"]])
+
+
+def test_maps_in_a_body_are_dicts_as_in_pyspark(spark, rocksdb):
+    """Also inside of structs and arrays; a key may be a number."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    body = ("map('n', 1) AS m", "named_struct('m', map(1, 'one')) AS s", "array(map('x', map('y', 2))) AS a")
+    rows = spark.range(1).selectExpr("'a' AS id", "'k' AS key", *body, "CAST(NULL AS map<string, int>) AS none")
+    (row,) = spark_ext.process(rows, "key", published_body, buckets=1).collect()
+    assert (row.kind, json.loads(row.body)) == ("new", [1, "one", {"y": 2}, None])
+
+
 def count(state, message, context):
     """Publish the number of messages of a key."""
     context.publish((state or 0) + 1)

@@ -158,6 +158,86 @@ def test_upsert_postgres_that_ends_between_two_rows_is_exact(server, rows_of, fa
     assert rows_of(f"{name}_conflicts") == []
 
 
+def test_upsert_postgres_rows_are_exact_wherever_the_first_stored_key_is(server, rows_of):
+    """Chunks are copied to the table up to a stored key; the rest meets stored, other, equal and new rows."""
+    types = {"id": "text", "n": "bigint"}
+    for place in (0, 1, 3, 6, 9, None):
+        for rival in ("the same", "another content", "a later row of this key"):
+            name = f"first_{place}_{rival.split()[-1]}"
+            rows = [(f"key {number}", number) for number in range(10)]
+            target = upsert._Target(server, (name,), ("id",), types)
+            upsert._transact(target, lambda connection, target=target: upsert._prepare(connection, target))
+            stored, sent, conflicts = [], list(rows), 0
+            if place is not None and rival == "a later row of this key":
+                sent.insert(place + 1, rows[place])
+            elif place is not None:
+                conflicts = int(rival == "another content")
+                stored = [(rows[place][0], rows[place][1] - conflicts)]
+                with psycopg.connect(server) as connection:
+                    connection.execute(f"INSERT INTO {name} VALUES (%s, %s)", stored[0])
+            counts = upsert._insert(target, partition(sent))
+            new = len(rows) - len(stored)
+            assert counts == Upserted(new, len(sent) - new - conflicts, conflicts), (place, rival)
+            assert rows_of(name) == sorted({**dict(rows), **dict(stored)}.items())
+            assert len(rows_of(f"{name}_conflicts")) == conflicts
+            assert upsert._insert(target, partition(sent)) == Upserted(0, len(sent) - conflicts, conflicts)
+
+
+FORMS = {
+    "smallint": (pa.int8(), [-128, 127, 0]),
+    "integer": (pa.int16(), [-32768, 5]),
+    "bigint": (pa.int64(), [-(1 << 63), (1 << 63) - 1]),
+    "real": (pa.float32(), [1.5, float("nan"), float("inf"), -0.0]),
+    "double precision": (pa.float64(), [5e-324, float("nan"), float("-inf"), 1 / 3]),
+    "boolean": (pa.bool_(), [True, False]),
+    "date": (pa.date32(), [date(1, 1, 1), date(9999, 12, 31), date(1970, 1, 1), date(2000, 1, 1)]),
+    "timestamp with time zone": (
+        pa.int64(),
+        [-62_135_596_800_000_000, 0, 946_684_800_000_000, 253_402_300_799_999_999],
+    ),
+    "timestamp without time zone": (
+        pa.timestamp("us"),
+        [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    ),
+    "text": (pa.string(), ["", "\u00e4\t\n\\N", ",", '"']),
+    "character varying(9)": (pa.string(), ["", "x"]),
+    "json": (pa.string(), ['{"a": "\\\\"}', "[]", "null"]),
+    "jsonb": (pa.string(), ['{"b": 1, "a": [2]}', "null", '"\u00e9"']),
+    "bytea": (pa.binary(), [b"", b"\x00\xff\\", b"abc"]),
+}
+"""Types of a table that have a binary form, the type that Arrow has for them, and values."""
+
+
+@pytest.mark.parametrize("nulls", [0, 0.3, 1])
+def test_upsert_postgres_binary_and_text_forms_are_the_same_rows(server, rows_of, monkeypatch, nulls):
+    """Each value and NULL, sent in both forms; the rows that were sent in one form are those of the other."""
+    types = {"id": "text", **{f"c {type}": type for type in FORMS}}
+    rows = [
+        {
+            "id": f"{number:03}",
+            **{
+                f"c {type}": None if random.random() < nulls else random.choice(values)
+                for type, (_, values) in FORMS.items()
+            },
+        }
+        for number in range(200)
+    ]
+    schema = pa.schema([("id", pa.string()), *((f"c {type}", form) for type, (form, _) in FORMS.items())])
+    batches = [pa.RecordBatch.from_pylist(rows[start : start + 30], schema) for start in range(0, 200, 30)]
+    found, has_form = [], upsert._has_binary_form
+    for is_binary in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(upsert, "_has_binary_form", lambda *arguments, form=is_binary: has_form(*arguments) and form)
+            name = f"forms_{nulls}_{is_binary}"
+            target = upsert._Target(server, (name,), ("id",), types)
+            assert upsert._has_binary_form(batches[0], target) is is_binary
+            upsert._transact(target, lambda connection, target=target: upsert._prepare(connection, target))
+            assert upsert._insert(target, iter(batches)) == Upserted(200, 0, 0)
+        found.append([str(row) for row in rows_of(name)])
+    assert found[0] == found[1]
+    assert upsert._insert(target, iter(batches)) == Upserted(0, 200, 0)  # text was stored, and binary is compared
+
+
 V0 = "7F0000010000238F000000000001E240"
 
 
@@ -439,6 +519,21 @@ def test_upsert_postgres_waits_for_no_lock_longer_than_it_says(spark, server, po
         assert upsert_postgres(rows, address, table, lock_timeout=30) == Upserted(1, 0, 0)
         is_over.set()
         thread.join()
+
+
+def test_upsert_postgres_needs_rights_on_the_columns_alone(spark, server, rows_of):
+    """The role inserts and reads the columns of the rows, and does not own the tables."""
+    rows = spark.sql("SELECT 'a' AS id, 1 AS n")
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE ROLE lowly LOGIN; CREATE TABLE rights (id text PRIMARY KEY, n int, hidden int)")
+        connection.execute("GRANT INSERT (id, n), SELECT (id, n) ON rights TO lowly")
+    upsert_postgres(rows.limit(0), server, "rights")  # creates the table of conflicts
+    with psycopg.connect(server) as connection:
+        connection.execute("GRANT INSERT, SELECT ON rights_conflicts TO lowly")
+    address = psycopg.conninfo.make_conninfo(server, user="lowly")
+    assert upsert_postgres(rows, address, "rights") == Upserted(1, 0, 0)
+    assert upsert_postgres(rows, address, "rights") == Upserted(0, 1, 0)
+    assert rows_of("rights") == [("a", 1, None)]
 
 
 def test_upsert_postgres_adds_columns(spark, server, rows_of):

@@ -48,7 +48,7 @@ def test_markers_of_transactions_are_not_a_loss():
 def test_report_says_that_a_marker_may_be_a_loss():
     """The number of such gaps stands in the text, the JSON and the page."""
     report = audit.audit_table(kafka(transactions()), holes="markers")
-    reason = "39 gaps of one offset are a marker or a loss: compare with the queue"
+    reason = "39 gaps of one offset are markers or a loss: compare with the queue"
     assert facts.NotChecked("missing_offsets", reason) in report.not_checked
     assert reason in str(report)
     assert {"check": "missing_offsets", "reason": reason} in json.loads(report.to_json())["not_checked"]
@@ -63,6 +63,39 @@ def test_longer_gaps_beside_markers_are_aborted_transactions_or_a_loss():
     (only,) = found(audit.audit_table(table, holes="committed"))
     assert only == ("missing_offsets", "error", "kafka:kafka/t/0", 17, "41 to 53")
     assert [(gap.first, gap.last) for gap in audit.audit_table(table, holes="markers").gaps] == [(41, 53), (149, 152)]
+
+
+def test_markers_of_several_producers_stand_side_by_side(tmp_path):
+    """A gap of as many offsets as producers may be their markers; a longer one is a loss of at least the difference."""
+    table = kafka([0, 1, 4, 5, 9, 10])
+    assert found(audit.audit_table(table, holes="committed")) == [
+        ("missing_offsets", "error", "kafka:kafka/t/0", 5, "6 to 8")
+    ]
+    report = audit.audit_table(table, holes="committed", producers=2)
+    assert found(report) == [("missing_offsets", "error", "kafka:kafka/t/0", 3, "6 to 8")]
+    assert "1 gap of up to 2 offsets is a marker or a loss" in str(report)
+    assert found(audit.audit_table(table, holes="markers", producers=2))[0][1] == "info"
+    report = audit.audit_table(table, holes="committed", producers=3)
+    assert (report.findings, report.gaps) == ([], [])
+    assert "2 gaps of up to 3 offsets are markers or a loss" in str(report)
+    file = str(tmp_path / "t.parquet")
+    pq.write_table(table, file)
+    for producers, status in ((2, 3), (3, 0)):
+        asked = ["audit", file, "--holes", "committed", "--producers", str(producers), "--fail-on", "error"]
+        assert invoke(asked).exit_code == status
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"producers": 2}, "producers needs holes to be markers or committed, got None"),
+        ({"producers": 2, "holes": "compacted"}, "producers needs holes to be markers or committed, got 'compacted'"),
+        ({"producers": 0, "holes": "committed"}, "producers must be"),
+    ],
+)
+def test_number_of_producers_needs_transactions(options, words):
+    with pytest.raises(ValueError, match=words):
+        audit.audit_table(kafka([0, 1]), **options)
 
 
 def test_sequence_numbers_of_aborted_messages_are_an_info():

@@ -166,7 +166,9 @@ def test_parse_batch_of_nothing_gives_empty_columns(msgid):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (pa.array([1, 2]), "an Arrow array of text or binary, got int64"),
+        (pa.array([1, 2]), "a column of text, bytes or UUIDs, got int64: if this column was text"),
+        (np.array([1.5]), "a NumPy array of text, .* got float64.*: if this column was text"),
+        (pa.array([[V1]]), "a column of text, bytes or UUIDs, got list<.*>: cast it to text"),
         (np.array([1, 2]), "a NumPy array of text, objects, or uint8"),
         (np.zeros((2, 2, 17), np.uint8), "a NumPy array of text"),
         (np.array(V1), "a NumPy array of text"),

@@ -145,6 +145,19 @@ def test_processor_stops_after_so_many_failures_in_a_row(new_store, published):
     assert [outcome.kind for outcome in processor.handle_many(batch)] == ["new", "new"]
 
 
+def test_text_of_a_sender_is_one_line_of_the_log(caplog):
+    """An error often repeats the body: a line break does not forge a record, and no escape reaches a terminal."""
+
+    def refuse(state, message, context):
+        raise ValueError(message.body)
+
+    processor = Processor(MemoryStore(), refuse, list, name="h", attempts=1, dead_letter=lambda letter: None)
+    for number, body in enumerate(("a\nWARNING b", "a\x1b[0m", "a\r", "a\u2028b", "a" * 9_999)):
+        processor.handle(Message(str(number), "key", body))
+    assert len(caplog.messages) == 5
+    assert all(one.isprintable() and len(one) < 1_100 for one in caplog.messages)
+
+
 def test_each_outcome_is_observed_after_it_is_settled(published, caplog):
     """Metrics get kind, attempts, seconds of the handler and the message; their errors stop nothing."""
     seen, letters, now = [], [], [0]

@@ -17,6 +17,7 @@ import pytest
 from helpers.servers import running_pool, silent_network
 from helpers.threads import at_once
 
+from msgid import _postgres
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
 from msgid.processing.store import Reading
 from msgid.testing import SUM, add, entry, read
@@ -352,6 +353,20 @@ def test_session_that_vanished_in_a_transaction_frees_its_locks(schema, case):
         network.close()
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_server_that_keeps_the_connection_and_does_not_answer_is_not_waited_for(schema, monkeypatch):
+    """The error names the key; no setting of libpq or of the server ends this wait."""
+    import psycopg
+
+    monkeypatch.setattr(_postgres, "ANSWER_TIMEOUT", 0.5)
+    with silent_network(schema) as network:
+        store = PostgresStore(network.address, timeout=0)
+        assert add(store, "a", b"state")
+        network.word = b"more"
+        with pytest.raises(psycopg.OperationalError, match="write key 'key': the server has not answered a statement"):
+            store.append("h", [Append("key", 1, b"state", [entry("b", b"more")])])
+        assert network.silent.is_set()
 
 
 def test_first_error_behind_a_pool_says_pooled_whatever_another_client_has_prepared(schema):

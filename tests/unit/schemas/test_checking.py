@@ -182,6 +182,9 @@ LENIENT = {
     "a hyphen in the namespace": ({"namespace": "my-ns"}, {}),
     "a default of another type": ({}, {"default": "x"}),
     "a decimal without a precision": ({}, {"type": {"type": "bytes", "logicalType": "decimal"}}),
+    "a decimal of precision 0": ({}, {"type": {"type": "bytes", "logicalType": "decimal", "precision": 0}}),
+    "a decimal whose scale is null": ({}, {"type": {"type": "bytes", **TWO_DIGITS, "scale": None}}),
+    "a decimal whose precision is false": ({}, {"type": {"type": "bytes", **TWO_DIGITS, "precision": False}}),
     "a decimal with a large scale": ({}, {"type": {"type": "bytes", **TWO_DIGITS, "scale": 5}}),
     "a logical type of another type": ({}, {"type": {"type": "string", **TWO_DIGITS}}),
     "an unknown logical type": ({}, {"type": {"type": "int", "logicalType": "money"}}),
@@ -202,6 +205,38 @@ def test_avro_of_another_registry_is_checked_as_a_reader_reads_it(case):
     assert check_schema(b"", source, None, 7, policy="enforce").verdict == "reject"
     with pytest.raises(InvalidSchema, match="invalid Avro schema") if case in STRICT else nullcontext():
         SchemaRegistry().register("events", text, "avro")
+
+
+INNER = {
+    "type": "record",
+    "name": "S",
+    "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": "bytes", "default": "a"}],
+}
+FIXED = {"type": "fixed", "name": "F", "size": 2}
+DEFAULTS = {
+    "int": (2**31 - 1, [2**31, True, 1.5]), "long": (-(2**63), [2**63]), "bytes": ("\u00ff", ["\u0100", 1]),
+    "array": ([1], ["x", ["x"]]), "map": ({"k": 1}, [{"k": "v"}, []]), "record": ({"x": 1}, [{}, {"x": "1"}, []]),
+    "enum": ("A", ["B"]), "fixed": ("ab", ["abc"]), "union": ({"x": 1}, [{"x": "1"}, 1.5]), "name": ({"x": 1}, [{}]),
+    "double": (1, ["1"]),
+}  # fmt: skip
+AVRO_TYPES = {
+    "array": {"type": "array", "items": "int"}, "map": {"type": "map", "values": "int"}, "record": INNER,
+    "enum": {"type": "enum", "name": "E", "symbols": ["A"]}, "fixed": FIXED, "union": ["null", INNER], "name": "S",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_register_refuses_a_default_that_does_not_fit_its_type(name):
+    """Also in a record inside of an array; the packages check some types alone."""
+    right, wrong = DEFAULTS[name]
+    for default in (right, *wrong):
+        fields = [{"name": "b", "type": AVRO_TYPES.get(name, name), "default": default}]
+        if name == "name":  # a reference to a type that another field has defined
+            fields.insert(0, {"name": "a", "type": INNER})
+        record = {"type": "record", "name": "R", "fields": fields}
+        for schema in (record, {"type": "array", "items": record}):
+            with nullcontext() if default is right else pytest.raises(InvalidSchema, match="invalid Avro schema"):
+                SchemaRegistry().register("events", json.dumps(schema), "avro")
 
 
 # --- payloads ------------------------------------------------------------------------------------------------------
