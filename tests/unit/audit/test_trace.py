@@ -265,3 +265,26 @@ def test_command_has_the_exit_status_of_what_it_found():
     ):
         code, text = run(*wrong)
         assert (code, text.count("\n")) == (2, 1), text
+
+
+@pytest.mark.details
+@pytest.mark.usefixtures("shop")
+def test_entry_of_a_store_in_postgresql_is_told():
+    """The address of the database is the option of the command, too."""
+    from click.testing import CliRunner
+
+    pytest.importorskip("psycopg")
+    from helpers.servers import running_postgres
+
+    from msgid.cli import msgid as command
+    from msgid.processing import PostgresStore
+
+    with running_postgres() as address:
+        store = PostgresStore(address)
+        Processor(store, lambda state, message, context: 1, lambda outputs: None, name="ship").handle(
+            Message(OWN, "shop 5", "parcel")
+        )
+        done = CliRunner().invoke(command, ["trace", OWN.lower(), "orders.parquet", "--store", address])
+        store.close()
+    assert done.exit_code == 0, done.output
+    assert "by ship, key 'shop 5', made version 1 of its state" in done.output
