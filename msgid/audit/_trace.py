@@ -40,6 +40,7 @@ OUTPUTS: Final = 8
 """The number of outputs and of new IDs of a handler that are looked for."""
 _MEMORY: Final = 256 << 20
 _MOST_ROWS: Final = 1_000
+"""The most rows of one search that are in a story."""
 _POSITION: Final = re.compile(r"(.*[^:/]):([0-9]{1,15})", re.DOTALL)
 _CARRIERS: Final = ("headers", "properties", "attributes", rocketmq.OFFSET_ID)
 """The columns that can hold the ID of a message, or the first place of a dead letter, beside other values."""
@@ -260,6 +261,7 @@ class Input:
         self._duck, self.name = duck, str(path)
         self._read: dict[tuple[str, int], dict[str, Any]] = {}
         self._done: set[str] = set()
+        self.is_cut = False
         source = open_file(duck, path, format=format)
         if any(part.kinds for part in source.parts):
             source = keep(duck, source, source.readable)
@@ -345,10 +347,11 @@ class Input:
             # One query for each test lets DuckDB skip row groups of Parquet by their statistics.
             for test in [one for one in tests if one not in self._done] if file else [" OR ".join(tests)]:
                 try:
-                    read = self._duck.rows(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS}")
+                    read = self._duck.rows(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS + 1}")
                 except duckdb.Error as error:
                     raise read_error(self._source, error) from None
-                for *cells, path, number in read:
+                self.is_cut = self.is_cut or len(read) > _MOST_ROWS
+                for *cells, path, number in read[:_MOST_ROWS]:
                     key = (self.name, len(found)) if path is None else (path, number)
                     found[key] = dict(zip(names, cells, strict=True))
         self._done.update(tests)
@@ -681,6 +684,8 @@ def _traced(
         notes.append(f"outputs: none of output 0 to {OUTPUTS - 1} and new 1 to {OUTPUTS} was found in the inputs")
     if store is not None and not handled:
         notes.append("no handler of the store has handled it")
+    cut = f"a search found more than {_MOST_ROWS:,} rows, and the story has the first of them"
+    notes += [f"{one.name}: {cut}" for one in searched if one.is_cut]
     if store is None:
         notes.append("not looked at: the stores of processors (pass `store`)")
     return Trace(wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted), notes)
