@@ -14,7 +14,7 @@ import msgid
 from msgid.audit import doctor
 from msgid.rocketmq import Record
 
-pytestmark = pytest.mark.systems
+pytestmark = [pytest.mark.systems, pytest.mark.variants]  # they install packages of npm and Go
 
 COUNT = 6
 CLIENTS = Path(__file__).parent / "clients"
