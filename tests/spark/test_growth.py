@@ -11,6 +11,7 @@ from msgid._known_tables import Columns
 from msgid.audit._options import Rules
 from msgid.audit._reduce import Reduction
 from msgid.retention import RetentionPolicy
+from spark_ext._private import is_classic
 from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._roles import Roles
 
@@ -46,8 +47,8 @@ OPERATIONS = {
     "deduplicate": (lambda df: ids.deduplicate(df, content=["payload"], order_by="offset"), 1, 2, False),
     "digest": (lambda df: ids.digest(df, source="source", offset="offset", timestamp="timestamp"), 1, 0, False),
     "audit of IDs": (lambda df: audited(df, "words"), 1, 0, False),
-    "audit of offsets": (lambda df: audited(df, "blocks"), 1, 0, False),
-    "audit of offsets and times": (lambda df: audited(df, "steps", DETAILED), 1, 1, False),
+    "audit of offsets": (lambda df: audited(df, "log_words"), 1, 0, False),
+    "audit of offsets and times": (lambda df: audited(df, "backwards", DETAILED), 1, 1, False),
 }
 
 
@@ -100,10 +101,11 @@ def test_report_of_segments_shuffles_segments_alone(spark, table, capsys):
 
 
 @pytest.mark.details
-def test_relations_of_an_audit_have_a_row_per_word_and_per_block(spark):
-    """A table without gaps has one word per 32 IDs, one block per 65,536 offsets, and no step."""
+def test_relations_of_an_audit_have_a_row_per_word(spark):
+    """A table without gaps has one word per 32 IDs or offsets; without times, no row is sorted."""
     made = "concat('0156F7E71C361B21BC024CCDBE', lpad(hex(id), 8, '0')) AS id"
     rows = spark.range(1 << 17).selectExpr(made, "'log' AS source", "id AS offset")
     assert audited(rows, "words").count() == (1 << 17) // 32
-    assert audited(rows, "blocks").count() == 2
-    assert audited(rows, "steps").count() == 0
+    assert audited(rows, "log_words").count() == (1 << 17) // 32
+    plan = audited(rows, "backwards")._jdf.queryExecution().optimizedPlan().toString() if is_classic(spark) else ""
+    assert not re.search("Sort|Window", plan)
