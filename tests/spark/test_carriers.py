@@ -201,6 +201,7 @@ OTHERS = {
     "check_schema": "its payload is bytes", "is_expired": "its arguments are times", "register": "of the session",
     "messages": "its IDs are in headers, which the formats read by `header_identity`",
     "position_id": "it takes a place",
+    "trace": "it compares columns with the stored forms of one ID, which its own tests list",
     "assign_id": "", "assign_ids": "", "generate_id": "", "read_table": "", "write_once": "", "segment_report": "",
     "rows_too_late": "", "register_message_format": "", "register_table_format": "",
 }  # fmt: skip

@@ -216,9 +216,9 @@ TAKERS = {
 """The functions that take a column of IDs, and their entry points."""
 OF_VALUES = {
     "parse", "is_valid", "translate_v0", "derive_id", "pseudonymize", "MessageId", "BrokerOffsetId", "ClientUniqueId",
-    "Message", "message_id", "id_text", "identity",
+    "Message", "message_id", "id_text", "identity", "trace",
 }  # fmt: skip
-"""The functions that take a single value, whose forms `tests/unit/ids/test_accepted.py` has."""
+"""The functions that take a single value, whose forms `ids/test_accepted.py` and `audit/test_trace.py` have."""
 NO_TAKERS = {"dumps", "loads"}
 TAKEN = {"id", "ids", "value", "parent", "table", "sent", "path", "raw"}
 
