@@ -60,10 +60,9 @@ class Lists:
             return self._of_logs(check)
         if check == "missing_sequences":
             return self._sequences()
-        with_ids = self._roles.rows_with_ids()
+        with_ids, identity = self._roles.rows_with_ids(), self._identity()
         if check in _OF_IDS:
             return self._repeated_ids(check, with_ids)
-        identity = "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
         conditions = {
             "missing_ids": "key IS NULL AND value IS NULL",
             "malformed_ids": f"key IS NULL AND (value = '' OR msgid_kind(value) = {literal(MALFORMED_KIND)})",
@@ -88,6 +87,10 @@ class Lists:
             return f"msgid_node({log})"
         return self._roles.name_of(log)
 
+    def _identity(self) -> str:
+        """Return the identity of a value that is no version-1 ID, in SQL."""
+        return "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
+
     def _of_logs(self, check: str) -> str:
         faults = f"(SELECT log, low, wrong FROM {self._reduction.relation('faults')} WHERE fault = '{check}')"
         by = {"late_messages": ", f.wrong / 1e6 AS seconds_late", "time_backwards": ", f.wrong / 1e6 AS seconds_back"}
@@ -104,8 +107,7 @@ class Lists:
         )
 
     def _repeated_ids(self, check: str, with_ids: str) -> str:
-        condition, parts = _OF_IDS[check], []
-        identity = "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
+        condition, parts, identity = _OF_IDS[check], [], self._identity()
         if self._reduction.has("repeated_ids"):
             of = f"(SELECT key, place FROM {self._reduction.relation('repeated_ids')} WHERE {condition})"
             parts.append(

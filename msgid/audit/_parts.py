@@ -64,7 +64,7 @@ class Part:
             types: Their types.
             with_kinds: Whether columns ``kind_0``, ``kind_1`` and so on have the kinds of the values of JSON.
         """
-        values = [f"{self._value(name, types[name])} AS {quoted(name)}" for name in names]
+        values = [f"{self.value(name, types[name])} AS {quoted(name)}" for name in names]
         if with_kinds:
             values += [f"CAST({self.kinds.get(name, 'NULL')} AS {KIND}) AS kind_{n}" for n, name in enumerate(names)]
         return f"SELECT {', '.join(values) or 'true AS row'} FROM {self.rows_of(names, with_kinds=with_kinds)}"
@@ -73,7 +73,8 @@ class Part:
         """Return the text of a table expression over which `values` and `kinds` have the expressions of columns."""
         return self.rows
 
-    def _value(self, name: str, wanted: str) -> str:
+    def value(self, name: str, wanted: str) -> str:
+        """Return the expression of a column as a value of a type; NULL if the part does not have the column."""
         if name in self.types:
             return cast(self.values[name], self.types[name], wanted)
         return "NULL" if wanted == NULL_TYPE else f"CAST(NULL AS {wanted})"

@@ -200,7 +200,7 @@ class Roles:
         return (
             f"SELECT number >> 5 AS key, 0 AS part, CAST(number & 31 AS BIGINT) AS place, "
             f"CASE WHEN number IS NULL THEN id END AS value, "
-            f"CASE WHEN number IS NULL THEN regexp_full_match(id, '{_UUID}') END AS is_uuid, "
+            f"CASE WHEN number IS NULL THEN {_is_uuid('id')} END AS is_uuid, "
             f"{self._near} AS near, {future} AS future{others} "
             f"FROM (SELECT *, {read} AS number FROM {base})"
         )
@@ -384,6 +384,11 @@ def _is_v1(id: str) -> str:
     return f"strlen({id}) = 34 AND starts_with({id}, '01') AND NOT contains({id}, '_')"
 
 
+def _is_uuid(id: str) -> str:
+    """Return whether a text is the canonical text of a UUID."""
+    return f"regexp_full_match({id}, '{_UUID}')"
+
+
 def _seconds_of(id: str) -> str:
     return f"(TRY_CAST('0x' || substr({id}, 19, 8) AS BIGINT) + {layout.EPOCH_UNIX})"
 
@@ -393,7 +398,7 @@ def _identity(id: str) -> str:
     number = f"TRY_CAST('0x' || substr({id}, 3) AS UHUGEINT)"
     return (
         f"CASE WHEN {_is_v1(id)} AND {number} IS NOT NULL THEN upper({id}) "
-        f"WHEN regexp_full_match({id}, '{_UUID}') THEN {id} ELSE {_odd_identity(id)} END"
+        f"WHEN {_is_uuid(id)} THEN {id} ELSE {_odd_identity(id)} END"
     )
 
 

@@ -18,9 +18,9 @@ from msgid._validate import quote, shown
 from msgid.audit._duck import Duck, Limits, literal, quoted
 from msgid.audit._inputs import LOG, checked_columns
 from msgid.audit._options import columns_in
-from msgid.audit._parts import cast
 from msgid.audit._sources import keep, open_file, read_error
 from msgid.ids._bytes import identity, identity_bytes, is_uuid
+from msgid.ids._carriers import kind_in_duck
 from msgid.ids.derived import derive_from_bytes, position_id
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse
@@ -46,6 +46,8 @@ _CARRIERS: Final = ("headers", "properties", "attributes", rocketmq.OFFSET_ID)
 """The columns that can hold the ID of a message, or the first place of a dead letter, beside other values."""
 _FILE: Final = re.compile(r"filename='((?:[^']|'')*)'")
 """The name of the column of a file's name, in the text of a relation of Parquet files."""
+_COMPARED: Final = {"text": "VARCHAR", "bytes": "BLOB", "uuid": "UUID"}
+"""The type of DuckDB with which a column is compared, by how it holds IDs."""
 _SPACES: Final = " \t\r\n"
 _DEAD_KINDS: Final = ("failed", "too late", "changed", "conflict", "not tried", "malformed", "poisoned")
 _REASONS: Final = (f"{kafka.DEAD}message", "x-failure-reason", "error", "reason", "exception")
@@ -277,10 +279,9 @@ class Input:
 
     def _compared(self, name: str) -> tuple[str, str] | None:
         """Return how a column of IDs is compared: its expression and the type of the values."""
-        type = self._source.columns[name]
-        if type in ("VARCHAR", "BLOB", "UUID"):
-            return quoted(name), type
-        return (f"CAST({quoted(name)} AS VARCHAR)", "VARCHAR") if type.startswith("ENUM(") else None
+        type, value = self._source.columns[name], quoted(name)
+        compared = _COMPARED.get(kind_in_duck(type) or "")
+        return None if compared is None else (value if type == compared else f"CAST({value} AS {compared})", compared)
 
     def rows(self, wanted: Wanted) -> list[Row]:
         """Return the rows of a message, of its children and of its dead letters."""
@@ -331,18 +332,13 @@ class Input:
         """Return the rows that pass any test, each with its file and its number."""
         names, types = self._source.readable, self._source.columns
         if self._source.parts[0].rows.startswith("read_parquet("):
-            found = self._read  # by their files and numbers; other rows have no numbers, and are read again
+            found = self._read  # by their files and numbers; rows of other formats lack numbers, and are read again
         else:
             found = {}
         for part in self._source.parts:
             file = _FILE.search(part.rows) if part.rows.startswith("read_parquet(") else None
             place = f"{file[1]} AS msgid_file, file_row_number AS msgid_row" if file else "NULL, NULL"
-            values = ", ".join(
-                f"{cast(part.values[one], part.types[one], types[one])} AS {quoted(one)}"
-                if one in part.types
-                else f"CAST(NULL AS {types[one]}) AS {quoted(one)}"
-                for one in names
-            )
+            values = ", ".join(f"{part.value(one, types[one])} AS {quoted(one)}" for one in names)
             inner = f"SELECT {values}, {place} FROM {part.rows_of(names, with_kinds=False)}"
             # One query for each test lets DuckDB skip row groups of Parquet by their statistics.
             for test in [one for one in tests if one not in self._done] if file else [" OR ".join(tests)]:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFrame:
     """Return the rows of one message and of the outputs that its handlers derived from it.
 
-    The filters compare a column with the stored forms of the ID, so Parquet skips files and row
-    groups by their statistics. Text is found in upper case, in lower case, as given, and with its last 16 digits in
-    lower case.
+    The filters compare a column with the stored forms of the ID, so Parquet skips files and row groups by their
+    statistics. Text is found in upper case, in lower case, as given, and with its last 16 digits in lower case.
 
     Parameters
     ----------

@@ -54,8 +54,8 @@ _MAP = "map<string, string>"
 _NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
 _PROPERTIES, _BROKEN, _PLACE, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
 _READ = "_msgid_read"
-_STRICT = {"allowSingleQuotes": "false"}
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
+_STRICT = {"allowSingleQuotes": "false"}
 
 
 class _RocketMQ(MessageFormat):

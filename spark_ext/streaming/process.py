@@ -197,7 +197,7 @@ def process(
 
 
 def _odd_body(type: T.DataType) -> str | None:
-    """Return the part of a type of which a Python worker gets another form; None without one."""
+    """Return the part of a type that a Python worker gets in another form; None without one."""
     name = type.typeName()
     if name in _OF_THE_JVM:
         return f"a value of type {name}"

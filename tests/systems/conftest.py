@@ -48,6 +48,12 @@ def rocketmq(tmp_path_factory):
     yield from started(tmp_path_factory.mktemp("rocketmq"))
 
 
+@pytest.fixture
+def rocketmq_of_its_own(tmp_path_factory):
+    """Return a broker of RocketMQ that no other test uses."""
+    yield from started(tmp_path_factory.mktemp("rocketmq"))
+
+
 @pytest.fixture(scope="session")
 def spark_cluster(tmp_path_factory):
     """Return a running standalone cluster of Spark with three workers."""

@@ -7,9 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from systems.brokers import KAFKA, Kafka
 from systems.faults import Program, inflict, schedule
-from systems.maven import class_path
 from systems.test_kafka import consume, worker
 
 import msgid
@@ -23,17 +21,6 @@ ORDERS, CUSTOMERS, FAULTS = 2500, 7, 25
 DONE_SECONDS = 400
 PROGRAM = str(Path(__file__).with_name("kafka_programs.py"))
 COMMITTED = {"isolation.level": "read_committed"}
-
-
-@pytest.fixture
-def broker(tmp_path):
-    """Return a broker that only this test uses."""
-    pytest.importorskip("confluent_kafka")
-    (tmp_path / "kafka").mkdir()
-    broker = Kafka(class_path("kafka", KAFKA), tmp_path / "kafka")
-    broker.start()
-    yield broker
-    broker.kill()
 
 
 def programs_of(broker, folder, transaction):
@@ -54,14 +41,14 @@ def programs_of(broker, folder, transaction):
 
 
 @pytest.mark.parametrize("transaction", [False, True], ids=["plain", "transactions"])
-def test_orders_through_faults_have_one_output_each(kafka_source, spark, broker, tmp_path, seed, transaction):
+def test_orders_through_faults_have_one_output_each(kafka_source, spark, kafka_of_its_own, tmp_path, seed, transaction):
     """Nothing that was acknowledged is lost, no order has two outputs, and the table has each record once."""
     generator, began = msgid.Generator(), time.monotonic()
     orders = [[generator.generate_hex(), f"customer {n % CUSTOMERS}", f"order {n}"] for n in range(ORDERS)]
     (tmp_path / "orders.json").write_text(json.dumps(orders), encoding="utf-8")
     for topic in ("orders", "outputs"):
-        broker.create_topic(topic)
-    programs = programs_of(broker, tmp_path, transaction)
+        kafka_of_its_own.create_topic(topic)
+    programs = programs_of(kafka_of_its_own, tmp_path, transaction)
 
     def tend():
         for program in programs.values():
@@ -71,12 +58,12 @@ def test_orders_through_faults_have_one_output_each(kafka_source, spark, broker,
     try:
         for program in programs.values():
             program.start()
-        targets = {"broker": broker, **programs}
+        targets = {"broker": kafka_of_its_own, **programs}
         inflict(schedule(seed, FAULTS, list(targets)), targets, tend)
         end = time.monotonic() + DONE_SECONDS
         landed, outputs, table = [], [], 0
         while time.monotonic() < end:
-            landed, outputs = rows_of(broker, "orders", tend), rows_of(broker, "outputs", tend)
+            landed, outputs = rows_of(kafka_of_its_own, "orders", tend), rows_of(kafka_of_its_own, "outputs", tend)
             if any((tmp_path / "landed").glob("writer=*/batch=*")):
                 table = spark_ext.read_table(spark, str(tmp_path / "landed")).count()
             finished = programs["producer"].wait(0) == 0 and len({row.message_id() for row in outputs}) >= ORDERS

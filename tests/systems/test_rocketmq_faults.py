@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from systems.faults import Program, inflict, schedule
-from systems.rocketmq_broker import started
 from systems.test_rocketmq import audited, checks
 
 import msgid
@@ -23,12 +22,6 @@ DONE_SECONDS = 300
 PROGRAM = str(Path(__file__).with_name("rocketmq_programs.py"))
 
 
-@pytest.fixture
-def broker(tmp_path):
-    """Return a broker that only this test uses."""
-    yield from started(tmp_path / "rocketmq")
-
-
 def programs_of(broker, folder):
     """Return a producer and two consumers."""
     consume = [sys.executable, PROGRAM, "consume", broker.address, "orders", "outputs", str(folder / "states.db")]
@@ -38,14 +31,14 @@ def programs_of(broker, folder):
     return {name: Program(command, folder / f"{name}.out", HOME=str(folder)) for name, command in commands.items()}
 
 
-def test_orders_through_faults_have_one_output_each(broker, tmp_path, seed):
+def test_orders_through_faults_have_one_output_each(rocketmq_of_its_own, tmp_path, seed):
     """Nothing that was acknowledged is lost, and no order has two outputs; the audit finds resent messages alone."""
     generator = msgid.Generator()
     orders = [[generator.generate_hex(), f"customer-{n % CUSTOMERS}", f"order {n}"] for n in range(ORDERS)]
     (tmp_path / "orders.json").write_text(json.dumps(orders), encoding="utf-8")
     for topic in ("orders", "outputs"):
-        broker.ask("create", topic, type="NORMAL", queues=2)
-    programs = programs_of(broker, tmp_path)
+        rocketmq_of_its_own.ask("create", topic, type="NORMAL", queues=2)
+    programs = programs_of(rocketmq_of_its_own, tmp_path)
 
     def tend():
         for program in programs.values():
@@ -56,19 +49,21 @@ def test_orders_through_faults_have_one_output_each(broker, tmp_path, seed):
         for program in programs.values():
             program.start()
         inflict(
-            schedule(seed, FAULTS, ["broker", *programs], longest=LONGEST_SECONDS), {"broker": broker, **programs}, tend
+            schedule(seed, FAULTS, ["broker", *programs], longest=LONGEST_SECONDS),
+            {"broker": rocketmq_of_its_own, **programs},
+            tend,
         )
         end = time.monotonic() + DONE_SECONDS
         outputs = []
         while len({row["msgId"] for row in outputs}) < ORDERS and time.monotonic() < end:
             time.sleep(3)
             tend()
-            outputs = broker.rows("pull", "outputs")
+            outputs = rocketmq_of_its_own.rows("pull", "outputs")
     finally:
         for program in programs.values():
             program.kill()
     acknowledged = (tmp_path / "acknowledged").read_text(encoding="utf-8").split()
-    landed, outputs = broker.rows("pull", "orders"), broker.rows("pull", "outputs")
+    landed, outputs = rocketmq_of_its_own.rows("pull", "orders"), rocketmq_of_its_own.rows("pull", "outputs")
     print(f"  {len(acknowledged)} acknowledged, {len(landed)} landed, {len(outputs)} outputs", flush=True)
     judge(orders, acknowledged, landed, outputs)
 

@@ -13,10 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from systems.brokers import KAFKA, Kafka
 from systems.faults import Fault, Program, inflict
-from systems.maven import class_path
-from systems.rocketmq_broker import started
 from systems.soak_programs import DEAD, GROUP, LOCK_SECONDS, ORDERS, OUTPUTS
 from systems.test_kafka_faults import rows_of
 from systems.test_rocketmq import audited, checks
@@ -34,23 +31,6 @@ FAULTS, APART_SECONDS = 30, 60
 """The most kills of a run, and the least time from one to the next."""
 DONE_SECONDS = 1800
 HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def kafka_broker(tmp_path):
-    """Return a Kafka broker that only this test uses."""
-    pytest.importorskip("confluent_kafka")
-    (tmp_path / "kafka").mkdir()
-    broker = Kafka(class_path("kafka", KAFKA), tmp_path / "kafka")
-    broker.start()
-    yield broker
-    broker.kill()
-
-
-@pytest.fixture
-def rocketmq_broker(tmp_path):
-    """Return a broker of RocketMQ that only this test uses."""
-    yield from started(tmp_path / "rocketmq")
 
 
 def kills(seed, seconds):
@@ -116,13 +96,13 @@ def programs_of(kafka, rocketmq, folder):
 
 
 def test_no_message_is_lost_or_handled_twice(
-    kafka_source, spark, kafka_broker, rocketmq_broker, tmp_path, seed, request
+    kafka_source, spark, kafka_of_its_own, rocketmq_of_its_own, tmp_path, seed, request
 ):
     """Each acknowledged order is in its topic and was counted once; the audits find nothing but resent messages."""
     seconds = 60 * request.config.getoption("--minutes")
     orders = {name: write_orders(tmp_path / f"{name}.orders", int(RATE * seconds)) for name in ("kafka", "rocketmq")}
-    prepare(kafka_broker, rocketmq_broker)
-    programs = programs_of(kafka_broker, rocketmq_broker, tmp_path)
+    prepare(kafka_of_its_own, rocketmq_of_its_own)
+    programs = programs_of(kafka_of_its_own, rocketmq_of_its_own, tmp_path)
     began = time.monotonic()
 
     def tend():
@@ -134,7 +114,7 @@ def test_no_message_is_lost_or_handled_twice(
     try:
         for program in programs.values():
             program.start()
-        targets = {"kafka broker": kafka_broker, "rocketmq broker": rocketmq_broker, **programs}
+        targets = {"kafka broker": kafka_of_its_own, "rocketmq broker": rocketmq_of_its_own, **programs}
         inflict(kills(seed, seconds), targets, tend)
         end = max(time.monotonic(), began + seconds) + DONE_SECONDS
         while missing := sum(missing_of(tmp_path, name, orders[name]) for name in orders):
@@ -146,8 +126,8 @@ def test_no_message_is_lost_or_handled_twice(
     finally:
         for program in programs.values():
             program.kill()
-    judge_kafka(spark, kafka_broker, tmp_path, orders["kafka"])
-    judge_rocketmq(rocketmq_broker, tmp_path, orders["rocketmq"])
+    judge_kafka(spark, kafka_of_its_own, tmp_path, orders["kafka"])
+    judge_rocketmq(rocketmq_of_its_own, tmp_path, orders["rocketmq"])
 
 
 def write_orders(file, count):

@@ -166,7 +166,7 @@ LOOKERS = {
     "spark_ext.tables._batches": "columns of partitions, and types that a table may widen",
     "spark_ext.tables.upsert": "the order of rows",
 }
-"""Other modules that look at types in which IDs come, and of what they look at them."""
+"""Other modules that look at types in which IDs come, each with the values whose types it looks at."""
 _ID_TYPES = {"BinaryType", "StringType", "UUID"}
 _ID_NAMES = {"BLOB", "VARCHAR", "UUID", "arrow.uuid"}
 

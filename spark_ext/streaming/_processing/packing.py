@@ -160,7 +160,7 @@ def _has_maps(type: pa.DataType) -> bool:
 
 
 def _with_dicts(value: Any, type: pa.DataType) -> Any:
-    """Return a value of Arrow with dicts in place of lists of pairs; the keys of a map have no maps inside."""
+    """Return a value of Arrow with dicts in place of lists of pairs; the keys of a map do not have maps inside."""
     if value is None or not _has_maps(type):
         return value
     if pa.types.is_map(type):

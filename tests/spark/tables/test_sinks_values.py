@@ -148,7 +148,7 @@ def test_process_keeps_every_value(spark, rocksdb, tmp_path, edges):
         kept = [name for name in rows.columns[1:] if name != "by struct"]
         values = {name: exact(body[name], rows.schema[name].dataType) for name in kept}
         sent = {name: value for name, value in expected[row.input_id][0].items() if name != "by struct"}
-        for held in (values, sent):  # the entries of a map have no order
+        for held in (values, sent):  # a map does not order its entries
             held.update({name: held[name] and sorted(held[name], key=repr) for name in held if name.startswith("by ")})
         assert repr(values) == repr(sent), row
 

@@ -1,4 +1,4 @@
-"""The story of one message: where it landed, who handled it, and what was made from it."""
+"""The story of one message: where it landed, who handled it, and its outputs."""
 
 import json
 import time
@@ -189,7 +189,7 @@ def test_retry_of_rocketmq_and_its_dead_letter(tmp_path):
 
 
 def test_dead_letter_of_a_share_group_is_found_by_its_first_place(tmp_path):
-    """It has no ID: its headers name the place, the deliveries and the reason."""
+    """It does not have an ID: its headers name the place, the deliveries and the reason."""
     about = {"topic": b"orders", "partition": b"1", "offset": b"703", "delivery.count": b"5", "message": b"no address"}
     headers = [(f"__dlq.errors.{name}", value) for name, value in about.items()]
     path = tmp_path / "orders.parquet"
