@@ -41,7 +41,7 @@ LOST, CHANGED, DUPLICATE, EXTRA = range(len(FAULTS))
 """The places of the faults in `FAULTS`."""
 _STATEMENTS: Final = statements("compare.sql")
 _WORDS: Final = {"lost": LOST, "changed": CHANGED, "duplicate": DUPLICATE, "extra": EXTRA}
-BY_POSITION: Final = {"key": "off", "shown_key": "off", "key_id": "CAST(NULL AS STRING)", "block": "off {div} 64"}
+BY_POSITION: Final = {"key": "off", "shown_key": "off", "key_id": "CAST(NULL AS STRING)", "block": "off >> 6"}
 """The words of messages that are matched by their positions: a block has 64 offsets."""
 BY_ID: Final = {"key": "key_id", "shown_key": "id", "key_id": "id", "compared_id": "CAST(NULL AS STRING)"}
 """The words of messages that are matched by their IDs; the engine has the word of their blocks."""
@@ -344,7 +344,6 @@ class Comparison(Reduction):
     def __init__(self, engine: Engine, by_position: bool, with_ids: bool, **words: Any) -> None:
         compared = {"compared_id": "id" if with_ids else "CAST(NULL AS STRING)"}
         own = {**words, **compared, **(BY_POSITION if by_position else BY_ID)}
-        own["block"] = own["block"].format_map(engine.words)
         super().__init__(engine, **{**_WORDS, **own})
         self._by_position = by_position
 

@@ -62,9 +62,7 @@ class OutOfRoom(OSError):
 
 
 class Duck:
-    """A connection to DuckDB, with the words in which its SQL differs from that of Spark."""
-
-    words: Final = {"div": "//"}
+    """A connection to DuckDB."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits = limits or Limits()

@@ -27,13 +27,12 @@ EMPTY: Final = "empty"
 UUID_KIND: Final = "uuid"
 """The kind of an ID that is the text of a UUID."""
 
+FIELDS: Final = ("node", "pid", "seconds", "word")
+"""The fields of an ID; the last one is its sequence number divided by 32."""
+
 
 class Engine(Protocol):
     """What runs the statements: DuckDB on one machine, or Spark."""
-
-    @property
-    def words(self) -> Mapping[str, str]:
-        """The words in which the SQL of the engines differs."""
 
     def kept(self, name: str, text: str) -> str:
         """Return the name of a relation with the rows of a query, which is run once."""
@@ -92,7 +91,7 @@ class Reduction:
 
     def __init__(self, engine: Engine, **words: Any) -> None:
         self._engine = engine
-        self._words: dict[str, Any] = {**engine.words, **words}
+        self._words: dict[str, Any] = words
 
     def text(self, name: str, **more: Any) -> str:
         """Return a statement with its words."""
@@ -204,7 +203,6 @@ def facts_of_ids(
         rows: The number of rows; None if it is unknown.
     """
     reduction.keep("words")
-    reduction.keep("fields")
     by_start = reduction.rows("origins")
     v1 = sum(n for _, n, _, _ in by_start)
     kinds = [KindRow(layout.KIND_V1, layout.origin_of(declared << 40), n) for declared, n, _, _ in by_start]
@@ -261,7 +259,7 @@ def _keep_foreign(reduction: Reduction, origins: set[str]) -> bool:
     """Keep the generators whose random node declares the origin of a function; return whether there are any."""
     functions = origins & {"derived", "position"}
     if not functions:
-        reduction.set(foreign=f"(SELECT node, pid FROM {reduction.relation('fields')} WHERE false)")
+        reduction.set(foreign=f"(SELECT node, pid FROM {reduction.relation('words')} WHERE false)")
         return False
     reduction.keep("generators", declared=_declared(*functions))
     reduction.keep("foreign", derived=_declared("derived"), counted_from_0=COUNTED_FROM_0)

@@ -12,7 +12,7 @@ from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
 from msgid._validate import quote
 from msgid.audit._duck import literal, quoted
 from msgid.audit._inputs import LOG, check_joined, check_named_by
-from msgid.audit._reduce import Relations
+from msgid.audit._reduce import FIELDS, Relations
 from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
 from msgid.ids._carriers import identities, text_in_duck
@@ -129,7 +129,7 @@ class Roles:
             if more:
                 id_contents = self._view("id_contents", self._ids(with_content, *more))
         if columns.parent is not None and columns.id is not None:
-            fields = ", ".join(f"{WORDS[name]} AS {name}" for name in ("node", "pid"))
+            fields = ", ".join(f"{WORDS[name]} AS {name}" for name in FIELDS)
             with_parents = self._ids(self.base, identity_of_parent())
             children = self._view(
                 "children", f"SELECT key, part, place, {fields}, parent FROM ({with_parents}) WHERE key IS NOT NULL"

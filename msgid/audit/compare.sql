@@ -1,12 +1,12 @@
--- The comparison of two tables, step by step: DuckDB and Spark run this text. Words in braces are those in which the
--- engines differ, the names of relations, or numbers. A message is one log and offset, or one ID: these are its key.
+-- The comparison of two tables, step by step: DuckDB and Spark run this text. Words in braces are the names of
+-- relations, numbers, or those in which the engines differ. A message is one log and offset, or one ID: these are its key.
 --
 -- The rows of each side: log, off, id, content, time. The log, and the offset or the ID, are NULL in a row without a
 -- key. block is a number of many messages, and hash a number of the compared values: see the words of each engine.
 
 -- blocks: of each block of one side, the number of its rows and the sum of their hashes. Equal messages have equal
 -- blocks. The rows without a key are those of the block NULL.
-SELECT log, block, count(*) AS n, sum(hash % 4294967296) AS lower, sum(hash {div} 4294967296) AS upper,
+SELECT log, block, count(*) AS n, sum(hash % 4294967296) AS lower, sum(hash >> 32) AS upper,
     min(off) AS low, max(off) AS high, min(time) AS first_time, max(time) AS last_time, count(time) AS timed
 FROM (SELECT log, off, {block} AS block, {hash} AS hash, time FROM {side}) AS r
 GROUP BY log, block
@@ -81,6 +81,6 @@ WHERE EXISTS (SELECT 1 FROM {groups} AS g WHERE g.log = b.log) AND block IS NOT 
 GROUP BY log ORDER BY log LIMIT {most}
 
 -- digest: of each log and block of 65,536 offsets, the number of its rows, its ends and the sums of the hashes.
-SELECT log, off {div} 65536 AS block, count(*) AS n, min(off) AS low, max(off) AS high, min(time) AS first_time,
+SELECT log, off >> 16 AS block, count(*) AS n, min(off) AS low, max(off) AS high, min(time) AS first_time,
     max(time) AS last_time, CAST(sum({lower_half}) AS BIGINT) AS lower, CAST(sum({upper_half}) AS BIGINT) AS upper
-FROM {side} GROUP BY log, off {div} 65536
+FROM {side} GROUP BY log, off >> 16

@@ -1,25 +1,25 @@
--- The reduction of an audit, step by step: DuckDB and Spark run this text. Words in braces are those in which the
--- engines differ (`words` of an engine), the names of relations, or numbers.
+-- The reduction of an audit, step by step: DuckDB and Spark run this text. Words in braces are the names of relations,
+-- numbers, or those in which the relations of the engines differ (`Relations.words`).
 --
 -- placed: the rows of a table that stand in a log, and others with a NULL log: log, off, sent, landed, time.
 -- contents: the same rows with their content. Moments are microseconds since 1970.
 
 -- log_words: of each log, 32 offsets in a row, with a mask of those that rows have, and one of those that rows with a
 -- time have. The rows in no log are those of the log NULL.
-SELECT log, off {div} 32 AS word, count(*) AS n, bit_or(CAST(1 AS BIGINT) << CAST(off & 31 AS INT)) AS mask,
+SELECT log, off >> 5 AS word, count(*) AS n, bit_or(CAST(1 AS BIGINT) << CAST(off & 31 AS INT)) AS mask,
     bit_or(CASE WHEN sent IS NOT NULL THEN CAST(1 AS BIGINT) << CAST(off & 31 AS INT) END) AS timed_mask,
     count(sent) AS timed, count(landed) AS dated, min(time) AS first_time, max(time) AS last_time,
     min(landed) AS landed, max(landed) AS last_landed
-FROM {placed} GROUP BY log, off {div} 32
+FROM {placed} GROUP BY log, off >> 5
 
 -- blocks: of each log and block of 65,536 offsets, its ends, and the number of its offsets.
-SELECT log, word {div} 2048 AS block, CAST(sum(n) AS BIGINT) AS n, CAST(sum(timed) AS BIGINT) AS timed,
+SELECT log, word >> 11 AS block, CAST(sum(n) AS BIGINT) AS n, CAST(sum(timed) AS BIGINT) AS timed,
     CAST(sum(dated) AS BIGINT) AS dated, CAST(sum(bit_count(mask)) AS BIGINT) AS offsets,
     min(word * 32 + bit_count((mask & -mask) - 1)) AS low, max(word * 32 + length(bin(mask)) - 1) AS high,
     min(word * 32 + bit_count((timed_mask & -timed_mask) - 1)) AS timed_low,
     max(word * 32 + length(bin(timed_mask)) - 1) AS timed_high,
     min(first_time) AS first_time, max(last_time) AS last_time, min(landed) AS landed, max(last_landed) AS last_landed
-FROM {log_words} GROUP BY log, word {div} 2048
+FROM {log_words} GROUP BY log, word >> 11
 
 -- borders: the blocks of a log, each with the end of the block before, and the least landing in later blocks.
 SELECT log, block, low, timed_low, lag(high) OVER (PARTITION BY log ORDER BY block) AS high_before,
@@ -43,7 +43,7 @@ SELECT log, off, off_before
 FROM (
     SELECT w.log, word * 32 + bit_count((mask & -mask) - 1) AS off,
         lag(word * 32 + length(bin(mask)) - 1) OVER (PARTITION BY w.log, block ORDER BY word) AS off_before
-    FROM {log_words} AS w JOIN {blocks} AS b ON b.log = w.log AND b.block = w.word {div} 2048
+    FROM {log_words} AS w JOIN {blocks} AS b ON b.log = w.log AND b.block = (w.word >> 11)
     WHERE b.offsets < b.high - b.low + 1
 ) AS neighbours
 WHERE off - off_before > 1
@@ -55,7 +55,7 @@ SELECT log, off, sent, sent_before, sent_at
 FROM (
     SELECT log, off, sent, lag(sent) OVER w AS sent_before, lag(off) OVER w AS sent_at
     FROM {placed} WHERE log IS NOT NULL AND sent IS NOT NULL
-    WINDOW w AS (PARTITION BY log, off {div} 65536 ORDER BY off, sent)
+    WINDOW w AS (PARTITION BY log, off >> 16 ORDER BY off, sent)
 ) AS neighbours
 WHERE sent < sent_before
 
@@ -75,8 +75,8 @@ SELECT l.log, l.off, min(coalesce(m.landed, l.landed) - l.landed_after) AS wrong
 FROM (
     SELECT n.log, n.off, n.landed, least(n.landed_after, b.landed_after) AS landed_after
     FROM (
-        SELECT log, off, landed, off {div} 65536 AS block, min(landed) OVER (
-            PARTITION BY log, off {div} 65536 ORDER BY off DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        SELECT log, off, landed, off >> 16 AS block, min(landed) OVER (
+            PARTITION BY log, off >> 16 ORDER BY off DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS landed_after
         FROM {placed} WHERE log IS NOT NULL
     ) AS n JOIN {borders} AS b ON b.log = n.log AND b.block = n.block
@@ -161,51 +161,49 @@ FROM {blocks}
 -- these bits; of any other value its text, which is NULL or empty for a row without one, and whether it is the
 -- canonical text of a UUID (is_uuid). near is the earliest time.
 
--- words: the version-1 IDs, 32 in a row, with a mask of their places. Other values have no key.
-SELECT key, part, count(*) AS n, bit_or(CAST(1 AS BIGINT) << place) AS mask, CAST(sum(future) AS BIGINT) AS future,
-    min(CASE WHEN future = 1 THEN place END) AS future_place
-FROM {ids} GROUP BY key, part
-
--- fields: the fields of these words. The sequence number of a bit is 32 times the word, and the place of the bit.
-SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, mask, n, future, future_place
-FROM {words} WHERE key IS NOT NULL
+-- words: the version-1 IDs, 32 in a row, with a mask of their places, and their fields. The sequence number of a bit is
+-- 32 times the word, and the place of the bit.
+SELECT key, part, {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, mask, n, future, future_place
+FROM (
+    SELECT key, part, count(*) AS n, bit_or(CAST(1 AS BIGINT) << place) AS mask, CAST(sum(future) AS BIGINT) AS future,
+        min(CASE WHEN future = 1 THEN place END) AS future_place
+    FROM {ids} WHERE key IS NOT NULL GROUP BY key, part
+) AS grouped
 
 -- origins: of each start of a node, which declares the origin, the IDs, the repeated ones and those of the future.
 SELECT (node >> 40) & 15 AS declared, CAST(sum(n) AS BIGINT), CAST(sum(n - bit_count(mask)) AS BIGINT),
     CAST(sum(future) AS BIGINT)
-FROM {fields} GROUP BY (node >> 40) & 15
+FROM {words} GROUP BY (node >> 40) & 15
 
 -- first_future: the first word with an ID from the future.
-SELECT node, pid, seconds, word, future_place FROM {fields} WHERE future > 0
+SELECT node, pid, seconds, word, future_place FROM {words} WHERE future > 0
 ORDER BY node, pid, seconds, word, future_place LIMIT 1
 
 -- repeated_words: the words with a repeated ID.
-SELECT key, part FROM {words} WHERE key IS NOT NULL AND n > bit_count(mask)
+SELECT key, part, node, pid, seconds, word FROM {words} WHERE n > bit_count(mask)
 
 -- repeated_ids: the version-1 IDs that several rows have, and the number of their contents.
-SELECT r.key, r.part, r.place, count(*) AS n, {contents_of_group} AS contents
-FROM {id_contents} AS r
-WHERE EXISTS (SELECT 1 FROM {repeated_words} AS w WHERE w.key = r.key AND w.part = r.part)
-GROUP BY r.key, r.part, r.place HAVING count(*) > 1
+SELECT r.key, r.part, r.place, w.node, w.pid, w.seconds, w.word, count(*) AS n, {contents_of_group} AS contents
+FROM {id_contents} AS r JOIN {repeated_words} AS w ON w.key = r.key AND w.part = r.part
+GROUP BY r.key, r.part, r.place, w.node, w.pid, w.seconds, w.word HAVING count(*) > 1
 
 -- sums_of_repeated: the additional rows with a content that is there, and the additional contents.
 SELECT coalesce(CAST(sum(n - contents) AS BIGINT), 0), coalesce(CAST(sum(contents - 1) AS BIGINT), 0) FROM {repeated}
 
 -- first_of_repeated: the first ID with several rows of one content, or with several contents.
-SELECT {node} AS node, {pid} AS pid, {seconds} AS seconds, {word} AS word, place
-FROM {repeated} WHERE {condition} ORDER BY node, pid, seconds, word, place LIMIT 1
+SELECT node, pid, seconds, word, place FROM {repeated} WHERE {condition} ORDER BY node, pid, seconds, word, place LIMIT 1
 
 -- generators: the ends of the numbers of each node and pid whose node declares the origin of a function.
 SELECT node, pid, (node >> 40) & 15 AS declared,
     min(word * 32 + bit_count((mask & -mask) - 1)) AS lowest, max(word * 32 + length(bin(mask)) - 1) AS highest
-FROM {fields} WHERE (node >> 40) & 15 IN ({declared}) GROUP BY node, pid
+FROM {words} WHERE (node >> 40) & 15 IN ({declared}) GROUP BY node, pid
 
 -- foreign: those of them that are a generator's: see is_generator in definitions.
 SELECT node, pid FROM {generators}
 WHERE highest > lowest AND (declared IN ({derived}) OR (pid > 0 AND lowest < {counted_from_0}))
 
 -- spans: the words of generators.
-SELECT node, pid, seconds, word, mask FROM {fields} AS f
+SELECT node, pid, seconds, word, mask FROM {words} AS f
 WHERE (node >> 40) & 15 IN ({counted})
     OR EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = f.node AND g.pid = f.pid)
 
@@ -254,7 +252,7 @@ GROUP BY identity
 SELECT min(identity) FROM {repeated} WHERE {condition}
 
 -- orphans: the derived IDs whose parent is the ID of no row.
-SELECT key, part, place, parent FROM {children} AS c
+SELECT key, part, place, node, pid, seconds, word, parent FROM {children} AS c
 WHERE parent IS NOT NULL AND (node >> 40) & 15 IN ({derived})
     AND NOT EXISTS (SELECT 1 FROM {foreign} AS g WHERE g.node = c.node AND g.pid = c.pid)
     AND NOT EXISTS (SELECT 1 FROM {identities} AS i WHERE i.identity = c.parent)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from msgid.audit._duck import Duck
 from msgid.audit.facts import Counted, Facts, Gap, GeneratorRow, KindRow, LogRow, NodeRow, merged
 from spark_ext._private import is_classic
 from spark_ext._settings import settings
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW: Final = 100_000
-"""The most rows of a relation that one task reads, so that the statements about it need no shuffle."""
+"""The most rows of a relation that the driver reads, so that the statements about it need no plan of Spark."""
 _NAME: Final = re.compile(r"\{(\w+)\}")
 _JOINED: Final = re.compile(r"(?:JOIN|EXISTS \(SELECT 1 FROM|IN \(SELECT off FROM) \{(\w+)\}")
 _ROWS: Final[dict[str, type[Any]]] = {
@@ -30,47 +31,63 @@ _ROWS: Final[dict[str, type[Any]]] = {
 
 
 class SparkEngine:
-    """A session of Spark, with the words in which its SQL differs from that of DuckDB.
+    """A session of Spark, and DuckDB on its driver for the statements that read few rows alone.
 
-    A relation is a DataFrame. Its name stands in braces in the text of a statement, so the session gets no name.
+    A relation is a DataFrame, or a table of DuckDB, or both. Its name stands in braces in the text of a statement, so
+    the session gets no name.
     """
-
-    words: Final = {"div": "DIV"}
 
     def __init__(self, spark: SparkSession, max_gaps: int) -> None:
         self.spark, self._max_gaps = spark, max_gaps
+        self._duck = Duck()
         self._frames: dict[str, DataFrame] = {}
         self._few: set[str] = set()
 
     def add(self, name: str, df: DataFrame) -> str:
         """Return the name of a relation with the rows of a DataFrame."""
-        name = f"{name}_{len(self._frames)}"
+        name = self._duck.new_name(name)
         self._frames[name] = df
         return f"{{{name}}}"
 
     def frame(self, text: str) -> DataFrame:
         """Return the rows of a query as a DataFrame."""
-        frames: dict[str, Any] = {name: self._frames[name] for name in _NAME.findall(text)}
-        if not self._few.issuperset(frames):
-            for name in self._few.intersection(_JOINED.findall(text)):
-                frames[name] = F.broadcast(frames[name])
+        frames: dict[str, Any] = {name: self._frame(name) for name in _NAME.findall(text)}
+        for name in self._few.intersection(_JOINED.findall(text)):
+            frames[name] = F.broadcast(frames[name])
         return self.spark.sql(text, **frames)
+
+    def _frame(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            self._frames[name] = self.spark.createDataFrame(self._duck.table(f"SELECT * FROM {name}"))
+        return self._frames[name]
+
+    def _of_few(self, text: str) -> str | None:
+        """Return a query as DuckDB reads it, if each of its relations has few rows, or None."""
+        if not self._few.issuperset(_NAME.findall(text)):
+            return None
+        return _NAME.sub(r"\1", text)
 
     def kept(self, name: str, text: str) -> str:
         """Return the name of a relation with the rows of a query, which is run once.
 
-        A query of few rows has few rows. It runs in one task, when the first statement needs them.
+        If the query reads few rows alone, DuckDB runs it.
         """
+        of_few = self._of_few(text)
+        if of_few is not None:
+            name = self._duck.kept(name, of_few)
+            self._few.add(name)
+            return f"{{{name}}}"
         df = kept(self.frame(text))
-        is_few = self._few.issuperset(_NAME.findall(text)) or df.count() <= FEW
-        name = self.add(name, df.coalesce(1) if is_few else df)
-        if is_few:
-            self._few.add(name.strip("{}"))
-        return name
+        relation = self.add(name, df)
+        if df.count() <= FEW:
+            self._few.add(relation[1:-1])
+            self._duck.register(relation[1:-1], df.toArrow())
+        return relation
 
     def rows(self, text: str) -> list[Any]:
         """Return the rows of a query."""
-        return self.frame(text).collect()
+        of_few = self._of_few(text)
+        return self.frame(text).collect() if of_few is None else self._duck.rows(of_few)
 
     def facts(self, text: str, function: Callable[..., Facts], group: str | None = None) -> Iterable[Facts]:
         """Return the facts of the rows of a query, which tasks compute.
@@ -85,6 +102,9 @@ class SparkEngine:
             The column whose equal values are in one task, all of whose rows are passed together. Default: the rows of a
             batch are.
         """
+        of_few = self._of_few(text)
+        if of_few is not None:
+            return self._duck.facts(of_few, function, group)
         df, max_gaps = self.frame(text), self._max_gaps
         if group is not None:
             df = df.repartition(group)

@@ -13,7 +13,7 @@ from msgid import layout
 from msgid._moments import check_unit
 from msgid._validate import quote
 from msgid.audit._inputs import LOG
-from msgid.audit._reduce import Relations
+from msgid.audit._reduce import FIELDS, Relations
 from msgid.audit.definitions import AHEAD_S
 from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
@@ -103,7 +103,7 @@ class Roles:
             id_contents = engine.add("id_contents", self.ids(**content)) if content else ids
         if columns.id is not None and columns.parent is not None:
             of_parents = engine.add("parents", self.ids(parent=self.parent()))
-            fields = "{node} AS node, {pid} AS pid".format_map(WORDS)
+            fields = ", ".join(f"{WORDS[name]} AS {name}" for name in FIELDS)
             text = f"SELECT key, part, place, {fields}, parent FROM {of_parents} WHERE key IS NOT NULL"
             children = engine.add("children", engine.frame(text))
             identities = engine.add("identities", df.select(identity(id_text(df, columns.id)).alias("identity")))

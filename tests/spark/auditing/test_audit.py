@@ -206,7 +206,6 @@ def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
     engine, rules = SparkEngine(spark, 10), rules_in({})
     relations = Roles(read(spark, table, tmp_path), COLUMNS, rules).relations(engine)
     words = {
-        **engine.words,
         **relations.words,
         **{
             name: getattr(relations, name) for name in ("placed", "contents", "ids", "id_contents", "contents_of_group")
