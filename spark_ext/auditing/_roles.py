@@ -18,9 +18,9 @@ from msgid.audit.definitions import AHEAD_S
 from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._fingerprint import fingerprint_of
 from spark_ext.columns._identity import hex_text, id_text, identity, text_column
 from spark_ext.columns._moments import micros_column, zoned_moment
-from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -164,7 +164,7 @@ LOOKERS = {
     "spark_ext.columns._moments": "times",
     "spark_ext.formats._row_columns": "keys and payloads",
     "spark_ext.jobs.ids_job": "offsets and names of logs",
-    "spark_ext.streaming._fingerprint": "contents",
+    "spark_ext.columns._fingerprint": "contents",
     "spark_ext.tables._batches": "columns of partitions, and types that a table may widen",
     "spark_ext.tables.upsert": "the order of rows",
 }
