@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from msgid._known_tables import ids_inside
+from msgid.audit._columns import ids_inside
 from msgid.audit._inputs import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit._reduce import facts_of
@@ -42,7 +42,8 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     Spark runs the statements that `msgid.audit` runs with DuckDB. Those that read at most 100,000 rows, which are most
     of them, run in DuckDB on the driver. The JVM reads the rows once for the IDs and a few times for the positions, and
     repeated messages once more, with their contents. Python workers read the IDs of generators, 32 in a row, and values
-    that are not IDs. The driver collects a bounded number of rows. ``rows_of`` of the report returns all rows of a check as a DataFrame.
+    that are not IDs. The driver collects a bounded number of rows. ``rows_of`` of the report returns all rows of a
+    check as a DataFrame.
 
     If an executor is lost, the audit ends with Spark's error, and can run again. If the session has a checkpoint
     folder, intermediate rows are written there, and the audit survives.
