@@ -23,7 +23,7 @@ MAIN: Final = "message"
 DEAD: Final = "dead letter"
 MADE: Final = "made from it"
 CARRIERS: Final = ("headers", "properties", "attributes")
-"""The columns that hold values by name, of which one can be the ID of a message or its first place."""
+"""The columns that hold values by name. One of the values can be the ID of a message, or its first place."""
 _DEAD_KINDS: Final = ("failed", "too late", "changed", "conflict", "not tried", "malformed", "poisoned")
 _REASONS: Final = (kafka.DEAD_REASON, danube.DEAD_REASON, "error", "reason", "exception")
 _COUNTS: Final = (kafka.DEAD_COUNT, danube.DEAD_COUNT, rocketmq.RECONSUMED, rocketmq.REDELIVERIES)

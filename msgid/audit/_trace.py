@@ -1,4 +1,4 @@
-"""Trace: search files and a store for one message, of which `msgid.audit._story` tells the story."""
+"""Trace: search files and a store for one message. `msgid.audit._story` tells its story."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uuid import UUID
 import duckdb
 
 from msgid import danube, kafka, layout, rocketmq
-from msgid._known_tables import known_table
 from msgid._message import read_id
 from msgid._moments import moment_of
 from msgid._validate import quote
+from msgid.audit._columns import known_table
 from msgid.audit._duck import Duck, Limits, literal, quoted
 from msgid.audit._inputs import LOG, checked_columns
 from msgid.audit._options import columns_in

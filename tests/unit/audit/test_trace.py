@@ -172,7 +172,7 @@ def test_odd_spelling_is_found_and_named(tmp_path):
 
 
 def test_rows_without_a_time_or_with_odd_values_are_found(tmp_path):
-    """An export of Kafka rows as CSV has headers as JSON, perhaps no time, and perhaps an offset that is no number."""
+    """An export of Kafka rows as CSV has headers as JSON, perhaps not a time, and perhaps an invalid offset."""
     path = tmp_path / "orders.csv"
     headers = json.dumps([["message_id", OWN]]).replace('"', '""')
     path.write_text(f'topic,partition,offset,headers\norders,1,7,"{headers}"\norders,1,?,\norders,1,9,[[\n')
