@@ -7,10 +7,10 @@ module; `msgid.audit._columns` finds the one that a table is.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
@@ -67,6 +67,15 @@ class Inside(NamedTuple):
     """Completes the rows in Python."""
 
 
+class Named(NamedTuple):
+    """The names of the message of a row, by the rules of its format."""
+
+    id: str | None
+    """None if the format refuses the row."""
+    log: str | None
+    """The log in which the offset of the row counts; None if the row does not tell."""
+
+
 class KnownTable(NamedTuple):
     """A table that an audit knows by its columns."""
 
@@ -76,6 +85,8 @@ class KnownTable(NamedTuple):
     """The columns that show this table. Of several tables that fit, the one that needs most is meant."""
     inside: Inside | None = None
     """None for rows with a column of IDs, or without IDs."""
+    named: Callable[[Mapping[str, Any]], Named] | None = None
+    """Returns the ID and the log of a row that does not have a column of IDs; None if the columns tell all."""
 
 
 class JobTable(NamedTuple):

@@ -159,7 +159,6 @@ LOOKERS = {
     "msgid.iggy.message": "the 16 bytes of an Iggy message, whose meaning its options tell",
     "msgid.processing._json": "values of states",
     "spark_ext.auditing._roles": "times and contents",
-    "spark_ext.auditing.tracing": "the stored forms of one ID, by which files are skipped",
     "spark_ext.columns._expressions": "arguments that are not IDs, names of logs, offsets",
     "spark_ext.columns._moments": "times",
     "spark_ext.formats._row_columns": "keys and payloads",
