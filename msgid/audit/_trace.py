@@ -340,7 +340,7 @@ class Input:
             with suppress(ValueError):
                 id = None if values[columns.id] is None else identity(values[columns.id])
         elif self._known is not None and self._known.named is not None:
-            parsed = {name: values_in(values[name]) for name in CARRIERS if name in values}
+            parsed: dict[str, Any] = {name: values_in(values[name]) for name in CARRIERS if name in values}
             id, log = self._known.named({**values, **parsed})
         at = None
         for name in filter(None, (columns.timestamp, columns.landed)):
