@@ -24,7 +24,6 @@ import pytest
 
 from msgid.ids.derived import position_id
 from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
-from msgid.processing._processor import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -305,7 +304,7 @@ def steps(processor: Processor, message: Message) -> Iterator[str]:
             action = flow.send(result)
         except StopIteration:
             return
-        result = now(processor._do(action))
+        result = processor._do(action)
         yield "conflict" if result == [False] else type(action).__name__
 
 

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from msgid._message import Message, check_text
 from msgid._moments import micros_in, moment, unit_hint
@@ -32,7 +32,7 @@ from msgid.processing.context import Context, Output, fingerprint
 from msgid.processing.errors import BatchFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime, timedelta
 
     from msgid.processing._flow import Action
@@ -48,16 +48,11 @@ BATCH: Final = 1000
 """The number of messages that `handle_many` stores in one transaction."""
 _METHODS: Final = ("read", "append", "history", "forget", "forget_key")
 
-_T = TypeVar("_T")
-
 
 class BaseProcessor(Flow):
     """The common part of processors of plain functions and of coroutines."""
 
     _awaits = False
-    _sleep: Callable[[float], Awaitable[None]]
-    _stored: Callable[..., Awaitable[Any]]
-    _called: Callable[[str, Any], Awaitable[Any]]
 
     def __init__(
         self,
@@ -174,9 +169,10 @@ class BaseProcessor(Flow):
             raise BatchFailed(outcomes)
         return outcomes
 
-    def _letter(self, message: Message, outcome: Outcome) -> DeadLetter:
-        """Log a message that failed, and return its dead letter."""
-        assert outcome.error is not None
+    def _letter(self, message: Message, outcome: Outcome) -> DeadLetter | None:
+        """Log a message that failed, and return its dead letter; None if it did not fail, or raises its error."""
+        if outcome.error is None or self._dead_letter is None:
+            return None
         letter = DeadLetter(message, outcome.kind, error_text(outcome.error), outcome.attempts)
         id, key = quote(message.id), quote(message.key)
         what = "%s: message %s of key %s is %s (attempts: %d): %s"
@@ -190,38 +186,6 @@ class BaseProcessor(Flow):
                 self._observe(message, outcome, seconds)
         except Exception:
             _log.exception("%s: observe raised an error", self.name)
-
-    async def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
-        flow, result = self._batch(messages, stopped), None
-        while True:
-            try:
-                action = flow.send(result)
-            except StopIteration as done:
-                outcomes: list[Outcome] = done.value
-                return outcomes
-            result = await self._do(action)
-
-    async def _do(self, action: Action) -> Any:
-        match action:
-            case Run():
-                # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
-                try:
-                    state, message, context = self._before(action)
-                    return self._ran(await self._called("handler", self._handler(state, message, context)), context)
-                except Exception as error:
-                    return error
-            case Wait(seconds):
-                return await self._sleep(seconds)
-            case Read(wanted):
-                return await self._stored(self._store.read, wanted)
-            case AppendAll(appends, writer):
-                return await self._stored(self._store.append, appends, writer)
-            case Publish(outputs):
-                return await self._called("publish", self._publish(outputs))
-            case Settle(message, outcome, seconds):
-                if outcome.error is not None and self._dead_letter is not None:
-                    await self._called("dead_letter", self._dead_letter(self._letter(message, outcome)))
-                return self._observed(message, outcome, seconds)
 
     def _before(self, action: Run) -> tuple[Any, Message, Context]:
         """Return the handler's own copies of state and message, and the context, for one attempt."""
@@ -289,7 +253,7 @@ class Processor(BaseProcessor):
             Exception: any error of the store, of the publisher, or of the handler at its last attempt. The message
                 must be delivered again.
         """
-        return self._finished(now(self._driven([message], {}))[0])
+        return self._finished(self._driven([message], {})[0])
 
     def handle_many(self, messages: Iterable[Message], *, batch: int = BATCH) -> list[Outcome]:
         """Handle messages in order, with one transaction per batch; the outcomes equal those of single calls.
@@ -313,27 +277,41 @@ class Processor(BaseProcessor):
         outcomes: list[Outcome] = []
         stopped: dict[str, BaseException] = {}
         for chunk in batches_of(messages, batch):
-            outcomes += now(self._driven(chunk, stopped))
+            outcomes += self._driven(chunk, stopped)
         return self._all_finished(outcomes)
 
-    async def _sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
+    def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
+        flow, result = self._batch(messages, stopped), None
+        while True:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                outcomes: list[Outcome] = done.value
+                return outcomes
+            result = self._do(action)
 
-    async def _stored(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        return call(self.name, *arguments)
-
-    async def _called(self, what: str, result: Any) -> Any:
-        return finished(what, result)
-
-
-def now(work: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that never waits, as all those of `Processor`."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        result: _T = done.value
-        return result
-    raise AssertionError("not reached: a Processor takes no coroutines")
+    def _do(self, action: Action) -> Any:
+        match action:
+            case Run():
+                # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
+                try:
+                    state, message, context = self._before(action)
+                    return self._ran(finished("handler", self._handler(state, message, context)), context)
+                except Exception as error:
+                    return error
+            case Wait(seconds):
+                return time.sleep(seconds)
+            case Read(wanted):
+                return self._store.read(self.name, wanted)
+            case AppendAll(appends, writer):
+                return self._store.append(self.name, appends, writer)
+            case Publish(outputs):
+                return finished("publish", self._publish(outputs))
+            case Settle(message, outcome, seconds):
+                letter = self._letter(message, outcome)
+                if letter is not None and self._dead_letter is not None:
+                    finished("dead_letter", self._dead_letter(letter))
+                return self._observed(message, outcome, seconds)
 
 
 def batches_of(messages: Iterable[Message], batch: int) -> Iterator[list[Message]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from msgid._message import Message
-from msgid.processing._flow import finished
+from msgid.processing._flow import AppendAll, Publish, Read, Run, Settle, Wait, finished
 from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextvars import Token
 
-    from msgid.processing._flow import Outcome
+    from msgid.processing._flow import Action, Outcome
 
 _AT_WORK: Final[ContextVar[tuple[object, ...]]] = ContextVar("msgid_at_work", default=())
 """The processors that handle messages in this task, or in the task that created it."""
@@ -67,16 +67,46 @@ class AsyncProcessor(BaseProcessor):
                 outcomes += await self._driven(chunk, stopped)
         return self._all_finished(outcomes)
 
-    async def _sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+    async def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
+        flow, result = self._batch(messages, stopped), None
+        while True:
+            try:
+                action = flow.send(result)
+            except StopIteration as done:
+                outcomes: list[Outcome] = done.value
+                return outcomes
+            result = await self._do(action)
+
+    async def _do(self, action: Action) -> Any:
+        match action:
+            case Run():
+                try:
+                    state, message, context = self._before(action)
+                    return self._ran(await _called("handler", self._handler(state, message, context)), context)
+                except Exception as error:
+                    return error
+            case Wait(seconds):
+                return await asyncio.sleep(seconds)
+            case Read(wanted):
+                return await self._stored(self._store.read, wanted)
+            case AppendAll(appends, writer):
+                return await self._stored(self._store.append, appends, writer)
+            case Publish(outputs):
+                return await _called("publish", self._publish(outputs))
+            case Settle(message, outcome, seconds):
+                letter = self._letter(message, outcome)
+                if letter is not None and self._dead_letter is not None:
+                    await _called("dead_letter", self._dead_letter(letter))
+                return self._observed(message, outcome, seconds)
 
     async def _stored(self, call: Callable[..., Any], *arguments: Any) -> Any:
         if isinstance(self._store, MemoryStore):  # faster than a thread
             return call(self.name, *arguments)
         return await asyncio.to_thread(call, self.name, *arguments)
 
-    async def _called(self, what: str, result: Any) -> Any:
-        return finished(what, await result if inspect.isawaitable(result) else result)
+
+async def _called(what: str, result: Any) -> Any:
+    return finished(what, await result if inspect.isawaitable(result) else result)
 
 
 class _Turn:
