@@ -273,9 +273,10 @@ class Input:
                 f"SELECT DISTINCT form FROM ({groups}), (SELECT unnest([{', '.join(literals)}]) AS form) "
                 f"WHERE path_in_schema = {literal(name)} AND {ends}"
             )
-            literals = {_literal(form): None for (form,) in held}
-        if len(literals) == 1:
-            return [f"{value} = {next(iter(literals))}"]
+            literals = dict.fromkeys(_literal(form) for form in sorted(form for (form,) in held))
+            if literals:  # the two ends, too, are compared before the other columns are decoded
+                ends = f"{value} BETWEEN {next(iter(literals))} AND {next(reversed(literals))}"
+                return [f"{ends} AND {value} IN ({', '.join(literals)})" if len(literals) > 1 else ends]
         return [f"{value} IN ({', '.join(literals)})"] if literals else []
 
     def _mentions(self, name: str, forms: Mapping[str, list[Any]], *, with_places: bool) -> list[str]:
@@ -340,7 +341,7 @@ class Input:
             with suppress(ValueError):
                 id = None if values[columns.id] is None else identity(values[columns.id])
         elif self._known is not None and self._known.named is not None:
-            parsed = {name: values_in(values[name]) for name in CARRIERS if name in values}
+            parsed: dict[str, Any] = {name: values_in(values[name]) for name in CARRIERS if name in values}
             id, log = self._known.named({**values, **parsed})
         at = None
         for name in filter(None, (columns.timestamp, columns.landed)):
