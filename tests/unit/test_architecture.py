@@ -130,7 +130,7 @@ def test_test_folders_mirror_folders_of_the_package(tests, package):
 NOT_PUBLIC = re.compile(
     r"_jvm\b|_jsparkSession\b|\b_jc\b|_jdf\b|_jsc\b|\.catalyst\b|\bpy4j\b|__globPaths__|_spark_metadata|watermarkDelayMs"
     r"|sql\.streaming\.queryId|logOffset|/offsets\b|/commits\b|/sources/|_unparsed_identifier|nameParts|\._expr\b"
-    r"|\bin str\(error\)|(?:search|match|findall)\(str\(error\)\)"
+    r"|\bin str\(error\)|(?:search|match|findall)\(str\(error\)\)|\\\[[A-Z]\w*_[A-Z]"
 )
 
 
