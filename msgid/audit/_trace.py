@@ -273,9 +273,10 @@ class Input:
                 f"SELECT DISTINCT form FROM ({groups}), (SELECT unnest([{', '.join(literals)}]) AS form) "
                 f"WHERE path_in_schema = {literal(name)} AND {ends}"
             )
-            literals = {_literal(form): None for (form,) in held}
-        if len(literals) == 1:
-            return [f"{value} = {next(iter(literals))}"]
+            literals = dict.fromkeys(_literal(form) for form in sorted(form for (form,) in held))
+            if literals:  # the two ends, too, are compared before the other columns are decoded
+                ends = f"{value} BETWEEN {next(iter(literals))} AND {next(reversed(literals))}"
+                return [f"{ends} AND {value} IN ({', '.join(literals)})" if len(literals) > 1 else ends]
         return [f"{value} IN ({', '.join(literals)})"] if literals else []
 
     def _mentions(self, name: str, forms: Mapping[str, list[Any]], *, with_places: bool) -> list[str]:

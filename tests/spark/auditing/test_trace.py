@@ -45,7 +45,7 @@ def test_one_of_five_files_is_read(spark, tmp_path, form):
             raw[4:end] = b"\xff" * (end - 4)
             path.write_bytes(raw)
     df = spark.read.parquet(str(tmp_path))
-    rows = spark_ext.trace(OWN, df.select("*", F.input_file_name().alias("file"))).collect()
+    rows = spark_ext.trace(OWN, df).select(F.input_file_name().alias("file")).collect()
     assert [row.file.rpartition("/")[2] for row in rows] == ["0.parquet"]
     with pytest.raises(Exception, match=r"(?i)parquet|corrupt|page"):
         df.agg({"id": "max"}).where("`max(id)` = ''").collect()
