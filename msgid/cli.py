@@ -583,8 +583,11 @@ def audit(
 @_TIMESTAMP
 @_CONTENT
 @_format
+@click.option("--report", type=click.Path(dir_okay=False), help="Write the story to this file, as one HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the story as JSON.")
-def trace(given: str, inputs: tuple[str, ...], store: str | None, as_json: bool, **options: Any) -> None:
+def trace(
+    given: str, inputs: tuple[str, ...], store: str | None, report: str | None, as_json: bool, **options: Any
+) -> None:
     """Print what happened to one message.
 
     ID is the ID in any spelling, a UUID, 0x and the digits of its bytes, RocketMQ's offset ID, or a position such as
@@ -598,6 +601,8 @@ def trace(given: str, inputs: tuple[str, ...], store: str | None, as_json: bool,
         named = {name: value for name, value in options.items() if value not in (None, ())}
         opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
         found = traced(given, list(inputs), store=opened, **named)
+        if report is not None:
+            found.to_html(report)
     except Exception as error:
         is_input = isinstance(error, click.ClickException | OSError | ImportError | ValueError | sqlite3.Error)
         if not is_input and not type(error).__module__.startswith("psycopg"):

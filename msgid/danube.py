@@ -36,7 +36,9 @@ ORIGINAL_TOPIC: Final = "x-original-topic"
 ORIGINAL_OFFSET: Final = "x-original-topic-offset"
 ORIGINAL_PRODUCER: Final = "x-original-producer-id"
 ORIGINAL_BROKER: Final = "x-original-broker-addr"
-_OF_DEAD: Final = ("x-delivery-attempt", "x-poison-policy", "x-failure-reason")
+DEAD_COUNT: Final = "x-delivery-attempt"
+DEAD_REASON: Final = "x-failure-reason"
+_OF_DEAD: Final = (DEAD_COUNT, "x-poison-policy", DEAD_REASON)
 _BROKER: Final = 0
 """The producer of dead letters."""
 _NUMBER: Final = re.compile("[0-9]{1,20}")
@@ -147,6 +149,16 @@ def unlogged(ids: Iterable[MessageID]) -> set[str]:
     for id in ids:
         most[id.topic_name] = max(most.get(id.topic_name, 0), id.topic_offset)
     return {topic for topic, offset in most.items() if offset == 0}
+
+
+def first_position(attributes: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the topic and the offset that the attributes of a dead letter name; None without them.
+
+    >>> first_position({"x-original-topic": "/a/b", "x-original-topic-offset": "42"})
+    ('/a/b', 42)
+    """
+    topic, offset = attributes.get(ORIGINAL_TOPIC), attributes.get(ORIGINAL_OFFSET, "")
+    return (topic, int(offset)) if topic and _NUMBER.fullmatch(offset) else None
 
 
 def first_place(id: MessageID, attributes: Mapping[str, str]) -> MessageID:

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from uuid import UUID
 
 from msgid import layout
-from msgid._known_tables import Columns, KnownTable
+from msgid._known_tables import Columns, KnownTable, Named
 from msgid._message import Message, key_text
 from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
 from msgid._validate import INT32_MAX, in_range, one_of, quote
@@ -32,12 +33,6 @@ CLUSTER: Final = "kafka"
 ID_HEADER: Final = "message_id"
 """The default name of the header that may hold a message's own ID."""
 
-ROWS: Final = KnownTable(
-    Columns(None, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", "timestamp", content=("value",)),
-    ("topic", "partition", "offset"),
-)
-"""The columns that an audit reads of the rows of Spark's Kafka source."""
-
 HeaderType = Literal["id", "uuid"]
 """The reading of 16 bytes in a header: no ID, or a UUID."""
 UUID_LENGTH: Final = 16
@@ -46,6 +41,9 @@ NO_ID: Final = "header {header} does not hold an ID"
 
 DEAD: Final = "__dlq.errors."
 """The beginning of the names of the headers that a share group gives to its dead letters."""
+DEAD_REASON: Final = f"{DEAD}message"
+DEAD_COUNT: Final = f"{DEAD}delivery.count"
+DEAD_OFFSET: Final = f"{DEAD}offset"
 FIRST_PLACE: Final = ("topic", "partition", "offset")
 """The ends of the names of those headers that name the first place."""
 NO_FIRST_ID: Final = (
@@ -267,6 +265,35 @@ def first_place(headers: Headers) -> str | None:
     if not about:
         return None
     return "/".join(about.get(name, b"?").decode(errors="replace") for name in FIRST_PLACE)
+
+
+def first_position(headers: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the log and the offset that the headers of a dead letter name; None without them.
+
+    >>> names = ("topic", "partition", "offset")
+    >>> first_position({f"__dlq.errors.{name}": held for name, held in zip(names, ("orders", "0", "2"), strict=True)})
+    ('kafka:kafka/orders/0', 2)
+    """
+    topic, partition, offset = (headers.get(f"{DEAD}{name}", "") for name in FIRST_PLACE)
+    return (f"kafka:{CLUSTER}/{topic}/{partition}", int(offset)) if offset.isdecimal() else None
+
+
+def _named(row: Mapping[str, Any]) -> Named:
+    """Return the ID and the log of a row of Spark's Kafka source."""
+    id = None
+    with suppress(InvalidMessage):
+        held = dict(_headers(row.get("headers"), "utf-8")).get(ID_HEADER)
+        id = header_identity(held) or Record.of({**row, "key": None, "value": None}).message_id()
+    is_placed = row["topic"] is not None and row["partition"] is not None
+    return Named(id, f"kafka:{CLUSTER}/{row['topic']}/{row['partition']}" if is_placed else None)
+
+
+ROWS: Final = KnownTable(
+    Columns(None, ("topic", "partition"), f"kafka:{CLUSTER}/", "offset", "timestamp", content=("value",)),
+    ("topic", "partition", "offset"),
+    named=_named,
+)
+"""The columns that an audit reads of the rows of Spark's Kafka source."""
 
 
 def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from msgid import layout
-from msgid._known_tables import Columns, Inside, KnownTable
+from msgid._known_tables import Columns, Inside, KnownTable, Named
 from msgid._message import Message
 from msgid._moments import check_unit, moment_of
 from msgid._validate import INT32_MAX, in_range, is_utf8, quote
@@ -59,6 +59,10 @@ POP_RETRIES: Final = {"1": "_", "2": "+"}
 """The mark between group and topic in the name of a retry topic of POP mode, by the field of the checkpoint."""
 POP_GROUP: Final = "ORIGIN_GROUP"
 """The property of a message redelivered in POP mode that holds the consumer group."""
+REDELIVERIES: Final = "reconsumeTimes"
+"""The column that may hold the number of redeliveries."""
+RECONSUMED: Final = "RECONSUME_TIME"
+"""The property of a redelivered message that holds the number of redeliveries."""
 ORIGIN: Final = "ORIGIN_MESSAGE_ID"
 """The property of a redelivered message that holds the broker-offset ID of its first place."""
 RETRY: Final = "%RETRY%"
@@ -348,10 +352,23 @@ def audited_rows(table: pa.Table) -> pa.Table:
     return table
 
 
+def _named(row: Mapping[str, Any]) -> Named:
+    """Return the ID and the log of a row of the connector."""
+    id = log = None
+    with suppress(InvalidMessage):
+        properties = _properties(row.get("properties"))
+        place = place_of(str(row["topic"] or ""), row["queueId"], properties)
+        log = f"rocketmq:{row['brokerName']}/{place.topic}/{place.queue}" if place.topic else None
+        id = header_identity(properties.get(UNIQUE_KEY))
+        id = id or Record.of({**row, "body": None, "bornTimestamp": None}).message_id()
+    return Named(id, log)
+
+
 ROWS: Final = KnownTable(
     Columns(None, ("brokerName", "topic", "queueId"), "rocketmq:", "queueOffset", "storeTimestamp", content=("body",)),
     ("brokerName", "topic", "queueId", "queueOffset"),
     Inside("properties", "rocketmq", audited_rows),
+    _named,
 )
 """The columns of RocketMQ's connector that an audit reads."""
 

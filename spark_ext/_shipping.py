@@ -25,6 +25,7 @@ from spark_ext._private import (
     place_of_workers,
     python_error_in,
     silence_of_driver_worker,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -230,11 +231,8 @@ def _explained(error: Exception) -> str:
     """Return why no task could tell what a worker has, in one line."""
     conditions = conditions_of(error)
     if OTHER_PYTHON in conditions:
-        return f"{WORKER_ERROR}has another minor version than the driver: {python_error_in(error, _VERSIONS)}"
+        return f"{WORKER_ERROR}has another minor version than the driver: {words_of(error, OTHER_PYTHON)}"
     return f"{WORKER_ERROR}cannot run: {cause_of(error)}. {_GUIDE}"
-
-
-_VERSIONS: Final = r"\[PYTHON_VERSION_MISMATCH\] ([^\n]*)"
 
 
 def _judge(found: list[dict[str, Any]]) -> None:

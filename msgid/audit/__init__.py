@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from msgid.audit._compare import compare
     from msgid.audit._digest import digest, merge_digests
     from msgid.audit._run import audit_file, audit_ids, audit_table
-    from msgid.audit._trace import Event, Trace, trace
+    from msgid.audit._story import Event, Trace
+    from msgid.audit._trace import trace
 
 __all__ = [
     "CHECKS",
@@ -57,7 +58,7 @@ __all__ = [
 # These modules need DuckDB, NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
     "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
-    "digest": "_digest", "merge_digests": "_digest", "Event": "_trace", "Trace": "_trace", "trace": "_trace",
+    "digest": "_digest", "merge_digests": "_digest", "Event": "_story", "Trace": "_story", "trace": "_trace",
 }  # fmt: skip
 
 

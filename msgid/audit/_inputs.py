@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._known_tables import chosen_columns
 from msgid._validate import quote
+from msgid.audit._columns import chosen_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

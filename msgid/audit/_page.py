@@ -52,12 +52,30 @@ def _asset(name: str) -> str:
 
 def page(report: Any) -> str:
     """Return a `msgid.audit.Report` as one HTML page."""
+    return _document(report.title or _HEADING, fragment(report))
+
+
+def story_page(found: Any) -> str:
+    """Return a `msgid.audit.Trace` as one HTML page."""
+    verdict = f"Found, with {plural(len(found.events), 'event')}." if found.found else "Not found."
+    notes = "".join(f"<li>{_line(note)}</li>" for note in found.notes)
+    inside = "".join([
+        f'<h1>Message {_line(found.id)}</h1><div class="verdict"><p>{verdict}</p></div>',
+        "<p><small>All times are in UTC.</small></p>",
+        _table("events", "In the order of time; events without a time are last", found.events,
+               ("at", "event", "text", "evidence"), longest=_LONGEST),
+        _section("Notes", "unchecked", notes, "ul"),
+    ])  # fmt: skip
+    return _document(f"Message {found.id}", _main(inside))
+
+
+def _document(title: str, inside: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{_line(report.title or _HEADING)}</title>"
+        f"<title>{_line(title)}</title>"
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f'</head><body class="msgid-audit-page">{fragment(report)}<script>{_asset("page.js")}</script></body></html>\n'
+        f'</head><body class="msgid-audit-page">{inside}<script>{_asset("page.js")}</script></body></html>\n'
     )
 
 
@@ -82,7 +100,11 @@ def fragment(report: Any) -> str:
         rows = ranges(report.differences) if name == "differences" else getattr(report, name)
         rows = [] if name == "gaps" and report.sent is not None else rows  # they are among the differences
         parts.append(_table(name, caption, rows, rows[0]._fields if rows else ()))
-    return f'<style>{_asset("page.css")}</style><main class="msgid-audit">{"".join(parts)}</main>'
+    return _main("".join(parts))
+
+
+def _main(inside: str) -> str:
+    return f'<style>{_asset("page.css")}</style><main class="msgid-audit">{inside}</main>'
 
 
 def _section(title: str, name: str, inside: str, element: str) -> str:
@@ -105,7 +127,7 @@ def _findings(report: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str]) -> str:
+def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str], longest: int | None = None) -> str:
     if not rows:
         return ""
     shown = rows[:_MAX_ROWS]
@@ -117,7 +139,9 @@ def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str]) 
         f'#{name} td:nth-child({place})::before{{content:"{field}"}}' for place, field in enumerate(fields, 1)
     )
     severity = '<tr class="{1}">' if name == "findings" else "<tr>"
-    body = "".join(f"{severity.format(*row[:2])}{''.join(map(_cell, row))}</tr>" for row in shown)
+    body = "".join(
+        f"{severity.format(*row[:2])}{''.join(_cell(value, longest) for value in row)}</tr>" for row in shown
+    )
     more = f": the first {_MAX_ROWS:,}" if len(rows) > _MAX_ROWS else ""
     title = name.capitalize()
     return (
@@ -127,14 +151,16 @@ def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str]) 
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, longest: int | None = None) -> str:
     if isinstance(value, int):
         return f'<td class="number" data-value="{value}">{value:,}</td>'
     if isinstance(value, float):
         percent = 100 * value
         bar = f'<svg aria-hidden="true" width="100%" height="12">{_mark("bar", 0, percent, 12)}</svg>'
         return f'<td class="share" data-value="{value}">{bar}<span>{percent:.3g} %</span></td>'
-    return f"<td>{moment(value) if isinstance(value, datetime) else _text(value)}</td>"
+    if isinstance(value, datetime):
+        return f"<td>{moment(value)}</td>"
+    return f"<td>{_text(value) if longest is None else _line(value or '')}</td>"
 
 
 def _text(text: object) -> str:

@@ -151,7 +151,7 @@ def _part(duck: Any, files: Sequence[File], schema: _Schema, only: Only | None) 
             types[name], values[name] = "VARCHAR", value
     if only is not None and only.name in types:
         rows = f"{rows} WHERE CAST({values[only.name]} AS VARCHAR) = {literal(only.value)}"
-    return Part(types, values, rows, refused)
+    return Part(types, values, rows, refused, files=names_of(files), file=own)
 
 
 def _words(text: str) -> str | None:

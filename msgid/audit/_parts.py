@@ -48,6 +48,8 @@ class Part:
         rows: The text of a table expression, which may end with a condition.
         refused: The columns that cannot be read, each with the reason.
         kinds: The expression of the kind of each value of JSON; empty for other files.
+        files: The list of Parquet files; empty for other rows.
+        file: The expression of the path of a row's Parquet file.
     """
 
     types: dict[str, str]
@@ -55,6 +57,8 @@ class Part:
     rows: str
     refused: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    files: str = ""
+    file: str = ""
 
     def select(self, names: Sequence[str], types: Mapping[str, str], *, with_kinds: bool = False) -> str:
         """Return the text of a query of some columns, as values of some types; a column that is missing is NULL.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from msgid._known_tables import Columns, ids_inside
+from msgid._known_tables import Columns
+from msgid.audit._columns import ids_inside
 from msgid.audit._duck import Duck
 from msgid.audit._inputs import checked_columns
 from msgid.audit._lists import Lists

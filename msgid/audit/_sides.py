@@ -10,8 +10,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._known_tables import known_columns
 from msgid._validate import in_range, quote
+from msgid.audit._columns import known_columns
 from msgid.audit._duck import Duck, quoted
 from msgid.audit._frames import ids_source
 from msgid.audit._options import COLUMNS, ColumnNames, columns_in, limits_in, rules_in

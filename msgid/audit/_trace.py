@@ -1,24 +1,36 @@
-"""Trace: the story of one message, from the rows of files and the entries of a store."""
+"""Trace: search files and a store for one message. `msgid.audit._story` tells its story."""
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 import duckdb
 
-from msgid import kafka, layout, rocketmq
-from msgid._message import key_text, read_id
-from msgid._moments import UNIX_EPOCH, moment_of
-from msgid._validate import quote, shown
+from msgid import danube, kafka, layout, rocketmq
+from msgid._message import read_id
+from msgid._moments import moment_of
+from msgid._validate import quote
+from msgid.audit._columns import known_table
 from msgid.audit._duck import Duck, Limits, literal, quoted
 from msgid.audit._inputs import LOG, checked_columns
 from msgid.audit._options import columns_in
 from msgid.audit._sources import keep, open_file, read_error
+from msgid.audit._story import (
+    CARRIERS,
+    DEAD,
+    MADE,
+    MAIN,
+    Row,
+    Trace,
+    carried_by,
+    first_position,
+    story,
+    text_of,
+    values_in,
+)
 from msgid.ids._bytes import identity, identity_bytes, is_uuid
 from msgid.ids._carriers import kind_in_duck
 from msgid.ids.derived import derive_from_bytes, position_id
@@ -42,58 +54,11 @@ _MEMORY: Final = 256 << 20
 _MOST_ROWS: Final = 1_000
 """The most rows of one search that are in a story."""
 _POSITION: Final = re.compile(r"(.*[^:/]):([0-9]{1,15})", re.DOTALL)
-_CARRIERS: Final = ("headers", "properties", "attributes", rocketmq.OFFSET_ID)
-"""The columns that can hold the ID of a message, or the first place of a dead letter, beside other values."""
-_FILE: Final = re.compile(r"filename='((?:[^']|'')*)'")
-"""The name of the column of a file's name, in the text of a relation of Parquet files."""
+_DEAD_OFFSETS: Final = (kafka.DEAD_OFFSET, danube.ORIGINAL_OFFSET)
+"""The headers and attributes that name the offset of the first place of a dead letter."""
 _COMPARED: Final = {"text": "VARCHAR", "bytes": "BLOB", "uuid": "UUID"}
 """The type of DuckDB with which a column is compared, by how it holds IDs."""
 _SPACES: Final = " \t\r\n"
-_DEAD_KINDS: Final = ("failed", "too late", "changed", "conflict", "not tried", "malformed", "poisoned")
-_REASONS: Final = (f"{kafka.DEAD}message", "x-failure-reason", "error", "reason", "exception")
-_COUNTS: Final = (f"{kafka.DEAD}delivery.count", "x-delivery-attempt", "RECONSUME_TIME")
-_FIRST_PLACES: Final = ((f"{kafka.DEAD}topic", f"{kafka.DEAD}partition", f"{kafka.DEAD}offset"),
-                        ("x-original-topic", "x-original-topic-offset"))  # fmt: skip
-"""The headers and attributes that name the first place of a dead letter, the offset last."""
-MAIN: Final = "message"
-
-
-class Event(NamedTuple):
-    """One line of the story of a message."""
-
-    at: datetime | None
-    """The time; None if it is not known."""
-    kind: str
-    """``born``, ``position``, ``landed``, ``again``, ``redelivered``, ``handled``, ``output`` or ``dead letter``."""
-    text: str
-    evidence: str = ""
-    """The file and its row from 0, or the store and its handler."""
-
-
-class Trace(NamedTuple):
-    """The story of a message."""
-
-    id: str
-    """The canonical text of the ID, or the position as it was given if no row has it."""
-    found: bool
-    """Whether a row or a store has the message."""
-    events: list[Event]
-    """The events in the order of time. Events without a time are last."""
-    notes: list[str]
-    """Facts that help if the message is missing, and the parts that were not looked at."""
-
-    def __str__(self) -> str:
-        lines = [f"message {self.id}{'' if self.found else ': not found'}"]
-        for event in self.events:
-            at = "-" * 19 if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
-            evidence = f"  [{event.evidence}]" if event.evidence else ""
-            lines.append(f"{at}  {event.kind:<11}  {event.text}{evidence}")
-        return "\n".join(shown(line, 1_000) for line in [*lines, *(f"note: {note}" for note in self.notes)])
-
-    def to_json(self) -> str:
-        """Return the story as JSON."""
-        events = [{**event._asdict(), "at": event.at and event.at.isoformat()} for event in self.events]
-        return json.dumps({**self._asdict(), "events": events}, indent=2)
 
 
 class Forms(NamedTuple):
@@ -192,12 +157,14 @@ class Wanted:
                     "UUID": [one for form in forms for one in form.uuids]}  # fmt: skip
         return {"VARCHAR": [*self._texts], "BLOB": [*self._blobs], "UUID": self._uuids}
 
-    def by_role(self, type: str) -> dict[str, list[Any]]:
-        """Return the stored forms of a type by ``message`` and the names of its children."""
-        values: dict[str, list[Any]] = {}
-        for value in self.values()[type]:
-            values.setdefault(self.role_of(value) or MAIN, []).append(value)
-        return values
+    def by_role(self) -> dict[str, dict[str, list[Any]]]:
+        """Return the stored forms by ``message`` and the names of its children, and then by the type of DuckDB."""
+        by_role: dict[str, dict[str, list[Any]]] = {}
+        for type, forms in self.values().items():
+            for form in forms:
+                of_role = by_role.setdefault(self.role_of(form) or MAIN, {name: [] for name in self.values()})
+                of_role[type].append(form)
+        return by_role
 
     def log_bits(self) -> list[str]:
         """Return the first 44 bits of the hash of the log that each ID with a position holds, as hex digits."""
@@ -233,22 +200,6 @@ class Wanted:
         return [one for one in parsed if isinstance(one, MessageId)]
 
 
-class Row(NamedTuple):
-    """A row that has to do with the message."""
-
-    role: str
-    """``message``, the name of a child, ``dead letter`` or ``made from it``."""
-    id: str | None
-    log: str | None
-    offset: int | None
-    at: datetime | None
-    content: tuple[Any, ...] | None
-    carried: Mapping[str, Any]
-    """The values of headers, properties and attributes, and columns of text."""
-    evidence: str
-    columns: tuple[str, ...] = ()
-
-
 class Input:
     """One input, whose rows are searched.
 
@@ -269,6 +220,8 @@ class Input:
             source = keep(duck, source, source.readable)
         self._source: Source = source
         self.columns: Columns = checked_columns([*source.columns], named)
+        known = known_table(source.readable)
+        self._known = known if known is not None and known.columns.source == self.columns.source else None
         for name in filter(None, (self.columns.id, self.columns.offset)):
             source.scan([name])  # refuses a column that cannot be read
         self.unsearched = [name for name in self._keys() if self._compared(name) is None]
@@ -291,23 +244,45 @@ class Input:
             compared = self._compared(name)
             of = forms if name == self.columns.id else main
             if compared is not None and (values := of[compared[1]]):
-                tests.append(f"{compared[0]} IN ({', '.join(map(_literal, values))})")
+                tests += self._compares(name, *compared, values)
         offset = self.columns.offset
         has_ids = self.columns.id is not None and wanted.ids and not wanted.has_position
         if offset is not None and not has_ids and (offsets := wanted.offsets()):
-            tests.append(f"{quoted(offset)} IN ({', '.join(map(str, sorted(offsets)))})")
-        for name in _CARRIERS:
+            value = quoted(offset)
+            value = value if "INT" in self._source.columns[offset] else f"TRY_CAST({value} AS BIGINT)"
+            tests.append(f"{value} IN ({', '.join(map(str, sorted(offsets)))})")
+        for name in (*CARRIERS, rocketmq.OFFSET_ID):
             if name in self._source.readable:
                 tests += self._mentions(name, main, with_places=bool(wanted.places))
         rows = [self._row(wanted, *one) for one in self._selected(tests)] if tests else []
         found = [row for row in rows if row is not None]
         return found or self._other_spelling(wanted, main["VARCHAR"])
 
+    def _compares(self, name: str, value: str, type: str, forms: Sequence[Any]) -> list[str]:
+        """Return the test that a column has one of several forms of an ID, if the statistics of the files allow it.
+
+        DuckDB skips the row groups of Parquet by a comparison with one value, but not by one with many values.
+        """
+        files = [part.files for part in self._source.parts]
+        literals = dict.fromkeys(map(_literal, forms))
+        if all(files) and type != "UUID" and type == self._source.columns[name]:
+            ends = " AND ".join(f"coalesce(form {than} TRY_CAST({end} AS {type}), true)"
+                                for than, end in ((">=", "stats_min_value"), ("<=", "stats_max_value")))  # fmt: skip
+            groups = " UNION ALL ".join(f"SELECT * FROM parquet_metadata({one})" for one in files)
+            held = self._rows_of(
+                f"SELECT DISTINCT form FROM ({groups}), (SELECT unnest([{', '.join(literals)}]) AS form) "
+                f"WHERE path_in_schema = {literal(name)} AND {ends}"
+            )
+            literals = {_literal(form): None for (form,) in held}
+        if len(literals) == 1:
+            return [f"{value} = {next(iter(literals))}"]
+        return [f"{value} IN ({', '.join(literals)})"] if literals else []
+
     def _mentions(self, name: str, forms: Mapping[str, list[Any]], *, with_places: bool) -> list[str]:
         """Return the tests of a column that can hold an ID, or the first place of a dead letter, among other values."""
         value, type = quoted(name), self._source.columns[name]
         text = f"CAST({value} AS VARCHAR)"
-        places = [f"contains({text}, {literal(last)})" for *_, last in _FIRST_PLACES] if with_places else []
+        places = [f"contains({text}, {literal(last)})" for last in _DEAD_OFFSETS] if with_places else []
         if type.endswith(" BLOB)[]") or (type.startswith("MAP(") and type.endswith(" BLOB)")):
             held = f"map_values({value})" if type.startswith("MAP(") else f"list_transform({value}, lambda h: h.value)"
             blobs = ", ".join(map(_literal, forms["BLOB"]))
@@ -331,21 +306,15 @@ class Input:
     def _selected(self, tests: Sequence[str]) -> list[tuple[dict[str, Any], str, int]]:
         """Return the rows that pass any test, each with its file and its number."""
         names, types = self._source.readable, self._source.columns
-        if self._source.parts[0].rows.startswith("read_parquet("):
-            found = self._read  # by their files and numbers; rows of other formats lack numbers, and are read again
-        else:
-            found = {}
+        # Rows are known by their files and numbers; rows of other formats lack numbers, and are read again.
+        found = self._read if self._source.parts[0].files else {}
         for part in self._source.parts:
-            file = _FILE.search(part.rows) if part.rows.startswith("read_parquet(") else None
-            place = f"{file[1]} AS msgid_file, file_row_number AS msgid_row" if file else "NULL, NULL"
+            place = f"{part.file} AS msgid_file, file_row_number AS msgid_row" if part.files else "NULL, NULL"
             values = ", ".join(f"{part.value(one, types[one])} AS {quoted(one)}" for one in names)
             inner = f"SELECT {values}, {place} FROM {part.rows_of(names, with_kinds=False)}"
             # One query for each test lets DuckDB skip row groups of Parquet by their statistics.
-            for test in [one for one in tests if one not in self._done] if file else [" OR ".join(tests)]:
-                try:
-                    read = self._duck.rows(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS + 1}")
-                except duckdb.Error as error:
-                    raise read_error(self._source, error) from None
+            for test in [one for one in tests if one not in self._done] if part.files else [" OR ".join(tests)]:
+                read = self._rows_of(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS + 1}")
                 self.is_cut = self.is_cut or len(read) > _MOST_ROWS
                 for *cells, path, number in read[:_MOST_ROWS]:
                     key = (self.name, len(found)) if path is None else (path, number)
@@ -353,33 +322,42 @@ class Input:
         self._done.update(tests)
         return [(values, *key) for key, values in sorted(found.items(), key=lambda one: one[0])]
 
+    def _rows_of(self, text: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._duck.rows(text)
+        except duckdb.Error as error:
+            raise read_error(self._source, error) from None
+
     def _row(self, wanted: Wanted, values: dict[str, Any], path: str, number: int) -> Row | None:
         columns = self.columns
-        carried = _carried(values)
-        log = offset = None
+        carried = carried_by(values)
+        log = offset = id = None
         if columns.offset is not None and values[columns.offset] is not None:
-            offset = int(values[columns.offset])
+            with suppress(ValueError, TypeError, OverflowError):
+                offset = int(values[columns.offset])
             log = _log(columns, values)
+        if columns.id is not None:
+            with suppress(ValueError):
+                id = None if values[columns.id] is None else identity(values[columns.id])
+        elif self._known is not None and self._known.named is not None:
+            parsed: dict[str, Any] = {name: values_in(values[name]) for name in CARRIERS if name in values}
+            id, log = self._known.named({**values, **parsed})
         at = None
         for name in filter(None, (columns.timestamp, columns.landed)):
             with suppress(ValueError, TypeError):
                 at = at or moment_of(name, values[name])
-        id, source = _own_id(columns, values, carried, log, offset)
-        log = source or log
         place = path if path == self.name and not path.endswith(".parquet") else f"{path} row {number}"
         row = Row(MAIN, id, log, offset, at, _content(columns, values), carried, place, tuple(values))
         role = None if id is None else wanted.role_of(values[columns.id] if columns.id else id)
         if log is not None and offset is not None and role is None and wanted.is_at(log, offset):
             role = MAIN
-        if role is None and carried.get(rocketmq.OFFSET_ID) and wanted.role_of(carried[rocketmq.OFFSET_ID]):
-            role = MAIN
-        if role is None and carried.get(rocketmq.ORIGIN) and wanted.role_of(carried[rocketmq.ORIGIN]):
-            role = MAIN
-        first = _first_place(carried)
+        for name in (rocketmq.OFFSET_ID, rocketmq.ORIGIN):
+            role = role or (wanted.role_of(carried[name]) if carried.get(name) else None)
+        first, parent = first_position(carried), values.get(columns.parent or "input_id")
         if role is None and first is not None and wanted.is_at(*first):
-            role = "dead letter"
-        if role is None and values.get(columns.parent or "input_id") is not None:
-            role = "made from it" if wanted.role_of(values[columns.parent or "input_id"]) == MAIN else None
+            role = DEAD
+        if role is None and parent is not None:
+            role = MADE if wanted.role_of(parent) == MAIN else None
         return None if role is None else row._replace(role=role)
 
     def help(self, wanted: Wanted) -> list[str]:
@@ -395,7 +373,7 @@ class Input:
                     f"max({number}) FILTER ({number} < {offset}), min({number}) FILTER ({number} > {offset}), "
                     f"count(*) FILTER ({number} = {offset})"
                 )
-                for *parts, before, after, same in self._duck.rows(
+                for *parts, before, after, same in self._rows_of(
                     f"SELECT {', '.join([*keys, ends])} FROM ({text}){grouped}"
                 ):
                     log = _log(columns, dict(zip(columns.source, parts, strict=True)))
@@ -418,7 +396,7 @@ class Input:
                     f"SELECT max({name}) FILTER ({name} < '{text}'), min({name}) FILTER ({name} > '{text}') "
                     f"FROM ({scan}) WHERE {name} >= '{prefix}' AND {name} < '{prefix}G'"
                 )
-                ((low, high),) = self._duck.rows(query)
+                ((low, high),) = self._rows_of(query)
                 near = [f"{quote(value)} {side} it" for value, side in ((low, "before"), (high, "after")) if value]
                 if near:
                     lines.append(f"{self.name}: of the same process, it has {' and '.join(near)}")
@@ -435,159 +413,11 @@ def _log(columns: Columns, values: Mapping[str, Any]) -> str | None:
     parts = [values[name] for name in columns.source]
     if any(part is None for part in parts):
         return None
-    return columns.prefix + ("/".join(map(_shown, parts)) if parts else LOG)
-
-
-def _shown(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return columns.prefix + ("/".join(map(text_of, parts)) if parts else LOG)
 
 
 def _content(columns: Columns, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
     return tuple(repr(values[name]) for name in columns.content) if columns.content else None
-
-
-def _carried(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return headers, properties and attributes by name, and the columns of text."""
-    carried: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, str)}
-    if isinstance(values.get("key"), bytes):
-        carried["key"] = key_text(values["key"])
-    for name in _CARRIERS[:3]:
-        held = values.get(name)
-        if isinstance(held, str):
-            with suppress(ValueError):
-                held = json.loads(held)
-        if isinstance(held, list):
-            pairs = [(*one.values(),) if isinstance(one, dict) else one for one in held]
-            held = {pair[0]: pair[1] for pair in pairs if isinstance(pair, tuple | list) and len(pair) > 1}
-        if isinstance(held, dict):
-            if [*held] == ["key", "value"] and isinstance(held["key"], list):  # DuckDB's former form of a map
-                held = dict(zip(held["key"], held["value"], strict=False))
-            carried |= {str(key): _shown(value) for key, value in held.items() if value is not None}
-    return carried
-
-
-def _own_id(
-    columns: Columns, values: Mapping[str, Any], carried: Mapping[str, Any], log: str | None, offset: int | None
-) -> tuple[str | None, str | None]:
-    """Return the identity of a row, and the name of its log if properties change it."""
-    if columns.id is not None and values[columns.id] is not None:
-        with suppress(ValueError):
-            return identity(values[columns.id]), None
-        return None, None
-    names = set(values)
-    if names.issuperset(rocketmq.ROWS.needs):
-        properties = {name: value for name, value in carried.items() if name not in values}
-        place = rocketmq.place_of(values["topic"], values["queueId"], properties)
-        source = f"rocketmq:{values['brokerName']}/{place.topic}/{place.queue}" if place.topic else None
-        with suppress(ValueError):
-            return rocketmq.Record.of({**values, "properties": properties, "bornTimestamp": None}).message_id(), source
-        return None, source
-    if names.issuperset(kafka.ROWS.needs):
-        headers = {name: value for name, value in carried.items() if name not in values}
-        with suppress(ValueError):
-            return kafka.Record.of({**values, "headers": headers, "key": None, "value": None}).message_id(), None
-    return None, None
-
-
-def _first_place(carried: Mapping[str, Any]) -> tuple[str, int] | None:
-    for *names, last in _FIRST_PLACES:
-        if str(carried.get(last, "")).isdecimal():
-            log = "/".join(str(carried.get(name, "?")) for name in names)
-            return (f"kafka:{kafka.CLUSTER}/{log}" if last.startswith(kafka.DEAD) else log), int(carried[last])
-    return None
-
-
-def _death(row: Row) -> str | None:
-    """Return why a row is a dead letter; None for any other row."""
-    topic = str(row.carried.get("topic", ""))
-    kind = next((row.carried[name] for name in ("kind", "state") if row.carried.get(name) in _DEAD_KINDS), None)
-    reason = next((row.carried[name] for name in _REASONS if row.carried.get(name)), None)
-    if reason is None and kind is None and not topic.startswith(rocketmq.DEAD) and row.role != "dead letter":
-        return None
-    count = next((row.carried[name] for name in _COUNTS if row.carried.get(name)), None)
-    words = [word for word in (kind, reason or f"in {topic}" if topic or reason else None) if word]
-    return ": ".join(map(str, words)) + (f" (deliveries: {count})" if count else "")
-
-
-def story(rows: Sequence[Row], handled: Sequence[Any], wanted: Wanted) -> list[Event]:
-    """Return the events of a message in the order of time. It reads no file.
-
-    Args:
-        rows: The rows that have to do with the message.
-        handled: The entries of a store, each with handler, key, version, at, stored_at and outputs.
-        wanted: The message.
-    """
-    events = [_born(id) for id in wanted.ids]
-    ordered = sorted(rows, key=lambda row: (row.at is None, row.at or UNIX_EPOCH))
-    places: set[tuple[str | None, int | None]] = set()
-    contents: dict[tuple[str, ...], tuple[Any, ...]] = {}
-    was_dead = False
-    for row in ordered:
-        where = f"in {row.log} at offset {row.offset}" if row.log is not None and row.offset is not None else ""
-        if row.role not in (MAIN, "dead letter", "made from it"):
-            events.append(
-                Event(row.at, "output", " ".join(filter(None, (f"{row.role}, {row.id}, landed", where))), row.evidence)
-            )
-            continue
-        if row.role == "made from it":
-            events.append(Event(row.at, "output", f"{row.id or 'a row'} is made from it", row.evidence))
-            continue
-        death = _death(row)
-        if death is not None:
-            first = _first_place(row.carried)
-            told = f"; first place {first[0]} offset {first[1]}" if first else ""
-            events.append(Event(row.at, "dead letter", f"{death}{told}{f'; {where}' if where else ''}", row.evidence))
-            was_dead = True
-            continue
-        changed = ""
-        if row.content is not None:
-            first_content = contents.setdefault(row.columns, row.content)
-            changed = "; CONTENTS DIFFER from its first row" if first_content != row.content else ""
-        retry = str(row.log or "").partition(rocketmq.RETRY)[1]
-        place = (row.log, row.offset)
-        if where and (retry or (places and place not in places)):
-            count = next((row.carried[name] for name in _COUNTS if row.carried.get(name)), None)
-            why = "after the dead letter, " if was_dead else ""
-            origin = row.carried.get(rocketmq.ORIGIN)
-            more = (f", delivery {count}" if count else "") + (f", first place {origin}" if origin else "")
-            kind, text = "redelivered", f"{why}{where}{more}"
-        elif where and places:
-            kind, text = "again", f"landed again {where}"
-        elif where:
-            kind, text = "position", where
-        else:
-            kind, text = ("again", "landed again") if any(e.kind == "landed" for e in events) else ("landed", "landed")
-        if where:
-            places.add(place)
-        events.append(Event(row.at, kind, f"{text}{changed}", row.evidence))
-    for one in handled:
-        at = UNIX_EPOCH + timedelta(microseconds=one.stored_at)
-        text = f"by {one.handler}, key {quote(one.key)}, made version {one.version} of its state"
-        if one.version is None:
-            text = f"by {one.handler}, key {quote(one.key)}; its entry was deleted since: a redelivery is too late"
-        events.append(Event(at, "handled", text, f"store, handler {one.handler}"))
-    born = [event for event in events if event.kind == "born"]
-    others = [event for event in events if event.kind != "born"]
-    others.sort(key=lambda event: (event.at is None, event.at or UNIX_EPOCH))
-    return born + others
-
-
-def _born(id: str) -> Event:
-    """Return the facts that an ID holds."""
-    try:
-        known = parse(id)
-    except ValueError:
-        return Event(
-            None,
-            "born",
-            f"{id}: a {'UUID' if is_uuid(id) else 'text'}, which holds neither time nor process",
-            "the ID",
-        )
-    if not isinstance(known, MessageId):
-        return Event(None, "born", f"{id}: {known.kind}, {known.host}", "the ID")
-    text = {"position": f"at offset {known.pid << 32 | known.sequence} of a log", "derived": "derived from another ID"}
-    process = f"node {known.mac} ({known.origin}), pid {known.pid}, sequence {known.sequence}"
-    return Event(known.time, "born", f"{id}: {text.get(known.origin, process)}", "the ID")
 
 
 def trace(
@@ -670,9 +500,10 @@ def _traced(
         rows = [row for one in searched for row in one.rows(wanted)]
     keys = {str(row.carried["key"]) for row in rows if row.carried.get("key")}
     handled = [] if store is None else [entry for id in wanted.ids for entry in store.handled(id, keys)]
-    found = bool(handled) or any(row.role != "made from it" for row in rows)
-    has_message = bool(handled) or any(row.role in (MAIN, "dead letter") for row in rows)
-    if not any(row.role in (MAIN, "dead letter") for row in rows):
+    found = bool(handled) or any(row.role != MADE for row in rows)
+    has_row = any(row.role in (MAIN, DEAD) for row in rows)
+    has_message = bool(handled) or has_row
+    if not has_row:
         notes += [line for one in searched for line in one.help(wanted)]
         if handled:
             notes.append("no input has a row of the message, but it was handled")
@@ -684,4 +515,4 @@ def _traced(
     notes += [f"{one.name}: {cut}" for one in searched if one.is_cut]
     if store is None:
         notes.append("not looked at: the stores of processors (pass `store`)")
-    return Trace(wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted), notes)
+    return Trace(wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted.ids), notes)

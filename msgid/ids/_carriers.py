@@ -384,7 +384,7 @@ def is_identity_in_duck(type: str) -> bool:
 
 
 def text_in_duck(argument: str, name: str, value: str, type: str) -> str:
-    """Return the text of an ID in SQL. Bytes are printable ASCII as it is, as in a header of Kafka, or hex digits.
+    """Return the text of an ID in SQL. Bytes are an ID of their length, or printable ASCII, as in a header of Kafka.
 
     Args:
         argument: The argument that names the column, for the error.
@@ -405,7 +405,7 @@ def text_in_duck(argument: str, name: str, value: str, type: str) -> str:
             f"{length} IN (16, 28) OR ({length} IN (17, 29) AND {first} = '00') OR ({length} = 17 AND {first} = '01')"
         )
         return (
-            f"CASE WHEN {printable} THEN decode({value}) WHEN {is_id} THEN hex({value}) ELSE '0x' || hex({value}) END"
+            f"CASE WHEN {is_id} THEN hex({value}) WHEN {printable} THEN decode({value}) ELSE '0x' || hex({value}) END"
         )
     if kind is not None:
         return f"CAST({value} AS VARCHAR)"

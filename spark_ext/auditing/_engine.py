@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,8 +81,12 @@ class SparkEngine:
         df = kept(self.frame(text))
         relation = self.add(name, df)
         if df.count() <= FEW:
-            self._few.add(relation[1:-1])
-            self._duck.register(relation[1:-1], df.toArrow())
+            rows = df.toArrow()
+            # Spark holds text that is not UTF-8, and DuckDB does not: the statements about it are Spark's.
+            with suppress(pa.ArrowInvalid):
+                rows.validate(full=True)
+                self._duck.register(relation[1:-1], rows)
+                self._few.add(relation[1:-1])
         return relation
 
     def rows(self, text: str) -> list[Any]:

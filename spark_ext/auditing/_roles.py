@@ -18,9 +18,9 @@ from msgid.audit.definitions import AHEAD_S
 from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
+from spark_ext.columns._fingerprint import fingerprint_of
 from spark_ext.columns._identity import hex_text, id_text, identity, text_column
 from spark_ext.columns._moments import micros_column, zoned_moment
-from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -134,7 +134,9 @@ class Roles:
         rows = rows.select("*", v1_bytes(F.col("id")).alias("raw"))
         id, raw = F.col("id"), F.col("raw")
         last = look_up(octet(F.substring(raw, layout.ID_LENGTH, 1)), _BYTE).cast("int")
-        other = F.coalesce(identity(id), F.when(id.isNotNull(), F.lit("")))
+        # Python workers get no text that is not UTF-8; it has the identity of its bytes.
+        valid = F.when(F.is_valid_utf8(id), identity(id)).otherwise(F.concat(F.lit("0x"), F.hex(id)))
+        other = F.coalesce(valid, F.when(id.isNotNull(), F.lit("")))
         is_uuid = F.expr(_IS_UUID.format(id="id"))
         future = [(seconds_of(id) - AHEAD_S) * 1_000_000 > F.col("near")] if self._columns.landed else []
         future += [] if self._rules.earliest is None else [seconds_of(id) < self._rules.earliest]

@@ -44,8 +44,8 @@ from spark_ext.auditing._roles import (
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
 from spark_ext.columns._expressions import null_text, quoted_name
+from spark_ext.columns._fingerprint import fingerprint_of
 from spark_ext.columns._identity import id_text, identity
-from spark_ext.streaming._fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

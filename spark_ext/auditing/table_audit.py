@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from msgid._known_tables import ids_inside
+from msgid.audit._columns import ids_inside
 from msgid.audit._inputs import check_joined, check_named_by, checked_columns
 from msgid.audit._options import columns_in, rules_in
 from msgid.audit._reduce import facts_of

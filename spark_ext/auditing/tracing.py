@@ -7,16 +7,20 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegralType, StringType
+from pyspark.sql.types import IntegralType
 
 from msgid._validate import quote
 from msgid.audit._inputs import checked_columns
 from msgid.audit._options import columns_in
-from msgid.audit._trace import MAIN, Wanted
+from msgid.audit._story import MADE, MAIN
+from msgid.audit._trace import Wanted
 from spark_ext.auditing._roles import source_column
 from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns._identity import check_ids, has_bytes, text_column
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import Column, DataFrame
     from typing_extensions import Unpack
 
@@ -64,28 +68,26 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
     parent = found.parent or ("input_id" if "input_id" in df.columns else None)
     roles: dict[str, Column] = {}
     if found.id is not None and wanted.ids:
-        for role, values in wanted.by_role(_kind(df, found.id)).items():
-            roles[role] = F.col(quoted_name(found.id)).isin(values)
+        roles = {role: _is_any(df, "id", found.id, forms) for role, forms in wanted.by_role().items()}
     offsets = sorted(wanted.offsets())
     if found.offset is not None and offsets and isinstance(df.schema[found.offset].dataType, IntegralType):
         log = source_column(df, found)
         at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
-        roles["made from it"] = F.col(quoted_name(parent)).isin(wanted.by_role(_kind(df, parent))[MAIN])
+        roles[MADE] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])
     if not roles:
         raise ValueError(f"cannot search the table for {quote(id)}: it must have a column of IDs, got {df.columns}")
     named = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))
     return df.where(reduce(or_, roles.values())).withColumn("trace", named)
 
 
-def _kind(df: DataFrame, name: str) -> str:
-    type = df.schema[name].dataType
-    if isinstance(type, BinaryType):
-        return "BLOB"
-    if isinstance(type, StringType):
-        return "VARCHAR"
-    raise ValueError(f"`id` must be a column of text or binary, got {quote(name)} of {type.simpleString()}: cast it")
+def _is_any(df: DataFrame, argument: str, name: str, forms: Mapping[str, Sequence[Any]]) -> Column:
+    """Return whether a column has one of the stored forms of an ID; files are skipped by this comparison."""
+    check_ids(df, argument, name)
+    if has_bytes(df, name):
+        return F.col(quoted_name(name)).isin([*forms["BLOB"]])
+    return text_column(df, name).isin([*forms["VARCHAR"]])
 
 
 def _is_of(wanted: Wanted, log: Column) -> Column:

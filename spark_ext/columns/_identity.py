@@ -72,10 +72,11 @@ def id_column(df: DataFrame, argument: str, name: str) -> Column:
 
 
 def id_text(df: DataFrame, name: str) -> Column:
-    """Return the text of IDs: bytes are printable ASCII as it is, as a header of Kafka holds IDs, or the identity."""
+    """Return the text of IDs: bytes are an ID of their length, or printable ASCII, as in a header of Kafka."""
     value, text = F.col(quoted_name(name)), text_column(df, name)
     if has_bytes(df, name):
-        return F.when(text.rlike(r"\A[ -~]*\z"), text).otherwise(identity(value))
+        found = identity(value)
+        return F.when(found.startswith("0x") & text.rlike(r"\A[ -~]*\z"), text).otherwise(F.coalesce(found, text))
     return text
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from spark_ext.streaming._fingerprint import FINGERPRINT_LENGTH
+from spark_ext.columns._fingerprint import FINGERPRINT_LENGTH
 from spark_ext.streaming._log import NEVER, Entries, fixed, mixed
 from spark_ext.streaming._packing import Prepared, written_rows
 

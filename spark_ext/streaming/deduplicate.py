@@ -14,9 +14,9 @@ from spark_ext._arguments import check_dataframe, free_name, named_column, requi
 from spark_ext._compat import WHOLE, needs
 from spark_ext._private import watermark_of
 from spark_ext.columns._expressions import column, quoted_name
+from spark_ext.columns._fingerprint import fingerprint_of
 from spark_ext.columns._identity import id_column, identity
 from spark_ext.streaming._buckets import MAX_BUCKETS
-from spark_ext.streaming._fingerprint import fingerprint_of
 from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:

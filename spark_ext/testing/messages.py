@@ -49,7 +49,7 @@ class MessageFormatTests:
         from spark_ext.formats import message_formats
 
         monkeypatch.setattr(message_formats._FORMATS, "loaded", dict(message_formats._FORMATS.loaded))
-        monkeypatch.setattr(known_tables, "_registered", dict(known_tables._registered))
+        monkeypatch.setattr(known_tables, "registered", dict(known_tables.registered))
         register_message_format(self.format)
 
     def test_each_message_of_a_row_has_the_values_of_python(self, spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ import ast
 import importlib.util
 from pathlib import Path
 
-__all__ = ["folder_of", "imports_in", "modules_of"]
+__all__ = ["folder_of", "imports_in", "modules_of", "named_in"]
 
 
 def folder_of(package: str) -> Path:
@@ -44,3 +44,9 @@ def imports_in(source: str, module: str, known: set[str]) -> set[str]:
             name = f"{base}.{alias.name}"
             found.add(name if name in known else base)
     return (found & known) - {module}
+
+
+def named_in(source: str, module: str, known: set[str]) -> set[str]:
+    """Return the names of the known modules that a module's source has as text: it may import them when it runs."""
+    texts = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
+    return {text for text in texts if isinstance(text, str) and "." in text and text in known} - {module}

@@ -134,3 +134,13 @@ def test_worker_on_the_driver_does_not_print_the_function(in_worker, module, pri
     """Spark's module prints the function and its schema for each query; loading one of ours ends that there alone."""
     assert importlib.util.find_spec(DRIVER_WORKER) is not None
     assert in_worker([Runs(module), shipped_processor(Seen(1, 8), states(IDS))], "print('schema')") == printed
+
+
+def test_error_of_a_worker_with_another_python_has_the_versions_in_one_line():
+    """Spark's words follow its condition, between the traceback of the worker and the stack trace of Java."""
+    words = "Python in worker has different minor version: 3.12 than that in driver: 3.11"
+    error = RuntimeError(
+        f"job aborted\nTraceback\nPySparkRuntimeError: [PYTHON_VERSION_MISMATCH] {words}\n\n\tat x.Y(Z)"
+    )
+    expected = "the Python of a worker has another minor version than the driver: [PYTHON_VERSION_MISMATCH] "
+    assert _shipping._explained(error) == expected + words

@@ -42,9 +42,9 @@ def kafka_of_its_own(tmp_path_factory):
     yield from running_kafka(tmp_path_factory.mktemp("kafka"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rocketmq(tmp_path_factory):
-    """Return a running broker of RocketMQ."""
+    """Return a running broker of RocketMQ. A broker that has seen a transaction takes half a core without work."""
     yield from started(tmp_path_factory.mktemp("rocketmq"))
 
 

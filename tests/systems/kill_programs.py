@@ -75,7 +75,7 @@ def replace(path, text):
 
 def note_error(folder, who, error):
     """Append an error to the list for the judge."""
-    text = " ".join(str(error).split())[-3000:]
+    text = " ".join(str(error).split())
     line = json.dumps([who, type(error).__name__, text]) + "\n"
     with (folder / "errors.jsonl").open("a") as file:
         file.write(line)

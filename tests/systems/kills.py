@@ -51,7 +51,8 @@ EXPECTED = {
     "LockNotAvailable": "",
     "BatchFailed": "the handler fails",
     "ConnectionError": "the handler fails",
-    "StreamingQueryException": rf"PostgresError.*({_GONE})|Python worker exited|Py4J|Connection reset|SparkContext",
+    "StreamingQueryException": rf"PostgresError.*({_GONE})|Python worker exited|Py4J|Connection reset|Broken pipe"
+    r"|Stream closed|SparkContext",
 }
 """The errors that faults may cause, and what their text has."""
 
@@ -242,7 +243,7 @@ class Kills:
             who, kind, text = json.loads(line)
             found[kind] += 1
             if kind not in EXPECTED or not re.search(EXPECTED[kind], text):
-                odd.append(f"{who}: {kind}: {text}")
+                odd.append(f"{who}: {kind}: {text[:2000]}")
         print(f"faults: {dict(sorted(self.faults.items()))}")
         print(f"errors of programs: {dict(found)}", flush=True)
         for kind, partitions in STORES.items():

@@ -185,6 +185,18 @@ def test_audit_of_many_logs_is_that_of_python(spark, tmp_path):
     same(spark_ext.audit(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
 
 
+def test_text_that_is_not_utf_8_is_audited_as_its_bytes(spark):
+    """Files of other writers have it. Names of logs show it with replacement characters, IDs as hex digits."""
+    rows = [(bytearray(b"\xff\xfe"), offset) for offset in (1, 4, 4)] + [(bytearray(b"a"), 4)]
+    df = spark.createDataFrame(rows, "bytes binary, offset bigint").selectExpr("CAST(bytes AS STRING) AS text", "*")
+    for name in ("text", "bytes"):
+        report = spark_ext.audit(df, id=name, source=name, offset="offset").local
+        assert [(one.check, one.scope, one.count) for one in report.findings if one.severity == "error"] == [
+            ("missing_offsets", "\ufffd\ufffd", 2), ("duplicate_messages", "\ufffd\ufffd", 1),
+            ("duplicate_ids", "table", 2), ("malformed_ids", "table", 4)]  # fmt: skip
+        assert {one.example for one in report.findings if one.check in ("duplicate_ids", "malformed_ids")} == {"0xFFFE"}
+
+
 def test_lists_of_a_report_are_dataframes(spark):
     """Each list has the columns of Python's report, also where it is empty."""
     report = spark_ext.audit(spark.createDataFrame([(V1,), (None,)], "id string"))

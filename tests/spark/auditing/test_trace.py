@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
@@ -31,23 +32,58 @@ def test_row_of_a_position_is_found(spark, id):
     assert [row.partition for row in spark_ext.trace(id, df).collect()] == [1]
 
 
-def test_files_without_the_message_are_not_read(spark, tmp_path):
+@pytest.mark.parametrize("form", [str, str.lower, bytes.fromhex])
+def test_one_of_five_files_is_read(spark, tmp_path, form):
     """The pages of the other files are overwritten: a query that read them would fail. Their statistics stay."""
     for number in range(5):
         path = tmp_path / f"{number}.parquet"
-        pq.write_table(pa.table({"id": [f"{OWN[:-3]}{number}{n:02X}" for n in range(50)]}), path, compression="zstd")
+        ids = [form(f"{OWN[:-3]}{number}{n:02X}") for n in range(50)]
+        pq.write_table(pa.table({"id": ids}), path, compression="zstd")
         if number != 0:
             raw = bytearray(path.read_bytes())
             end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
             raw[4:end] = b"\xff" * (end - 4)
             path.write_bytes(raw)
     df = spark.read.parquet(str(tmp_path))
-    assert spark_ext.trace(OWN, df).count() == 1
+    rows = spark_ext.trace(OWN, df.select("*", F.input_file_name().alias("file"))).collect()
+    assert [row.file.rpartition("/")[2] for row in rows] == ["0.parquet"]
     with pytest.raises(Exception, match=r"(?i)parquet|corrupt|page"):
         df.agg({"id": "max"}).where("`max(id)` = ''").collect()
 
 
 def test_table_that_cannot_be_searched_is_refused(spark):
     """A number is not an ID."""
-    with pytest.raises(ValueError, match="cast it"):
+    with pytest.raises(ValueError, match="`id` must be a column of text or binary, got 'id' of int"):
         spark_ext.trace(OWN, spark.createDataFrame([(5,)], "id int"))
+
+
+def test_id_in_a_column_of_char_is_found(spark):
+    """The spaces at its end belong to the type, and not to the ID."""
+    spark.sql("DROP TABLE IF EXISTS traced_ids")
+    spark.sql("CREATE TABLE traced_ids (id CHAR(40), amount INT) USING parquet")
+    spark.sql(f"INSERT INTO traced_ids VALUES ('{OWN}', 1), ('{OWN[:-1]}8', 2)")
+    assert [(row.amount, row.trace) for row in spark_ext.trace(OWN, spark.table("traced_ids")).collect()] == [
+        (1, "message")
+    ]
+
+
+def test_shop_on_spark_has_each_row_of_its_parcel(spark):
+    """Rows of Kafka become messages; the parcel has a redelivery, a dead letter and a redrive; another one is lost."""
+    own = [{"key": "message_id", "value": OWN.lower().encode()}]
+    places = [("orders", 699, []), ("orders", 702, own), ("orders", 704, own), ("orders.dead", 9, own),
+              ("orders", 900, own)]  # fmt: skip
+    rows = [(topic, 1, offset, 1_700_000_000, b"shop 5", b"parcel", headers) for topic, offset, headers in places]
+    kafka = spark.createDataFrame(
+        rows,
+        "topic string, partition int, offset long, seconds long, key binary, value binary, "
+        "headers array<struct<key: string, value: binary>>",
+    ).withColumn("timestamp", F.timestamp_seconds("seconds"))
+    messages = spark_ext.messages(kafka, "kafka")
+    assert {(row.topic, row.offset, row.trace) for row in spark_ext.trace(OWN.lower(), messages).collect()} == {
+        (topic, offset, "message") for topic, offset, headers in places if headers
+    }
+    assert spark_ext.trace("orders/1:700", messages).count() == 0
+    assert [row.offset for row in spark_ext.trace("orders/1:699", messages).collect()] == [699]
+    parcel = str(msgid.derive_id(OWN, "output 0"))
+    outputs = spark.createDataFrame([(parcel, OWN), ("other", "else")], "id string, input_id string")
+    assert [row.trace for row in spark_ext.trace(OWN, outputs).collect()] == ["output 0"]

@@ -24,7 +24,7 @@ Pulsar = markdown.class_of("guides/message-formats.md", "Pulsar", spark_ext=ids,
 
 @pytest.fixture
 def pulsar(monkeypatch):
-    monkeypatch.setattr(known_tables, "_registered", {})
+    monkeypatch.setattr(known_tables, "registered", {})
     monkeypatch.setattr(message_formats._FORMATS, "loaded", dict(message_formats._FORMATS.loaded))
     ids.register_message_format(Pulsar())
 

@@ -86,6 +86,29 @@ def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, sc
     assert (ink < paper) == (scheme == "light")
 
 
+def test_page_of_a_story_in_a_browser_shows_hostile_text_as_text(browser, tmp_path):
+    """Text of senders neither runs nor makes elements; the page loads nothing, and fits a narrow window."""
+    hostile = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">\u202e"
+    events = [audit.Event(datetime(2026, 5, 28, tzinfo=timezone.utc), "dead letter", hostile, f"{hostile} row 1"),
+              audit.Event(None, "landed", "landed" * 100, "orders.csv")]  # fmt: skip
+    found = audit.Trace(hostile, True, events, [hostile])
+    path = tmp_path / "story.html"
+    text = found.to_html(path)
+    assert text == path.read_text(encoding="utf-8")
+    assert not re.search("<img|\u202e|https?://", text)
+    for width in (390, 1280):
+        set_width(browser, width)
+        browser.get(path.as_uri())
+        assert browser.get_log("browser") == []
+        assert "Message <script>" in browser.title
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert len(browser.find_elements("css selector", "#events tbody tr")) == 2
+        cell = browser.find_element("css selector", "#events tbody tr td:nth-child(3)")
+        assert "onerror" in cell.text
+    assert browser.find_element("css selector", "#unchecked li").text.startswith("'<script>")
+    assert browser.find_elements("css selector", "main h1, main caption, main [role=region][aria-label]")
+
+
 def test_page_in_a_browser_sorts_a_table_from_the_keyboard(browser, report, tmp_path):
     """The head of a column is a button: the Enter key sorts the rows by number, and again the other way."""
     report.to_html(tmp_path / "audit.html")

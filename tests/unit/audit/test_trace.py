@@ -1,5 +1,8 @@
 """The story of one message: where it landed, who handled it, and its outputs."""
 
+import base64
+import csv
+import gzip
 import json
 import time
 from datetime import datetime, timezone
@@ -7,8 +10,11 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from helpers.deliveries import ROCKETMQ
+from helpers.vector_files import FOLDER
 
 import msgid
+from msgid import iggy
 from msgid.errors import InvalidMessageId
 from msgid.processing import Message, Processor, SqliteStore
 
@@ -44,6 +50,15 @@ def write(path, rows):
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), path)
 
 
+FILES = ("orders.parquet", "parcels.csv")
+
+
+def ship(state, message, context):
+    """Make a parcel of an order."""
+    context.publish({"parcel": message.body}, "parcels")
+    return (state or 0) + 1
+
+
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
     """A shop: Kafka rows with a redelivery, a dead letter and its redrive, a lost message, a processor, its outputs."""
@@ -59,11 +74,6 @@ def shop(tmp_path, monkeypatch):
         record(900, b"parcel", own),
     ])  # fmt: skip
     published = []
-
-    def ship(state, message, context):
-        context.publish({"parcel": message.body}, "parcels")
-        return (state or 0) + 1
-
     processor = Processor(SqliteStore("states.db"), ship, published.extend, name="shipping")
     processor.handle(Message(OWN, "shop 5", "parcel"))
     with open("parcels.csv", "w", encoding="utf-8") as file:
@@ -161,6 +171,18 @@ def test_odd_spelling_is_found_and_named(tmp_path):
     assert "spelled ' 0156f7e71c361b21bc024CCDBE00000007 '" in lines[1]
 
 
+def test_rows_without_a_time_or_with_odd_values_are_found(tmp_path):
+    """An export of Kafka rows as CSV has headers as JSON, perhaps not a time, and perhaps an invalid offset."""
+    path = tmp_path / "orders.csv"
+    headers = json.dumps([["message_id", OWN]]).replace('"', '""')
+    path.write_text(f'topic,partition,offset,headers\norders,1,7,"{headers}"\norders,1,?,\norders,1,9,[[\n')
+    for id in (OWN, "orders/1:7"):
+        lines, _ = story(id, path)
+        assert lines[-1].startswith("position: in kafka:kafka/orders/1 at offset 7")
+    lines, _ = story("orders/1:9", path)
+    assert lines[0].startswith("position: in kafka:kafka/orders/1 at offset 9")
+
+
 def test_retry_of_rocketmq_and_its_dead_letter(tmp_path):
     """The retry topic is named with its first place; the dead letter with its group."""
     unique, first = "7F0000010000238F000000000001E240", "0A0000010000238F0000000000000007"
@@ -186,6 +208,82 @@ def test_retry_of_rocketmq_and_its_dead_letter(tmp_path):
             f"redelivered: in rocketmq:a/%RETRY%billing/0 at offset 1, first place {first}",
             "dead letter: in %DLQ%billing; in rocketmq:a/%DLQ%billing/0 at offset 0",
         ]
+
+
+def rows_of_rocketmq(rows):
+    """Return recorded rows as a table of the connector."""
+    names = ("topic", "brokerName", "queueId", "queueOffset", "storeTimestamp", "reconsumeTimes", "body")
+    columns = {name: [row[name] for row in rows] for name in names}
+    properties = pa.array([list(row["properties"].items()) for row in rows], pa.map_(pa.string(), pa.string()))
+    return pa.table({**columns, "properties": properties})
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "retry"),
+    [("first", "orders/0", "%RETRY%billing/0"), ("first in POP mode", "popped/0", "%RETRY%popping_popped/0")],
+)
+def test_recorded_redelivery_of_rocketmq_has_its_story(tmp_path, kind, first, retry):
+    """A push consumer of either mode shows the first topic; the story names the retry topic and the redeliveries."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "rocket.parquet"
+    pq.write_table(rows_of_rocketmq(ROCKETMQ), path)
+    redelivered = [row for row in ROCKETMQ if row["kind"] == kind.replace("first", "redelivered")]
+    unique = redelivered[0]["properties"]["UNIQ_KEY"]
+    lines, _ = story(unique, path)
+    sent = next(row for row in ROCKETMQ if row["kind"] == kind and row["properties"]["UNIQ_KEY"] == unique)
+    assert lines[1].startswith(f"position: in rocketmq:broker-a/{first} at offset {sent['queueOffset']} [")
+    again = next(line for line in lines if f"/{retry} at offset {redelivered[0]['queueOffset']}" in line)
+    assert again.startswith("redelivered: ")
+    assert f", delivery {redelivered[0]['reconsumeTimes']}" in again
+
+
+def test_recorded_polls_of_iggy_have_one_story(tmp_path):
+    """A message that is polled twice landed again at its one position, and is found by each form of its ID."""
+    server = json.loads((FOLDER / "iggy_servers.json").read_text(encoding="utf-8"))["servers"]
+    release, server = [*server.items()][-1]
+    polls = [gzip.decompress(base64.b64decode(server["plain"][name])) for name in ("poll_0_100_gz", "poll_1_2_gz")]
+    polled = [message for poll in polls for message in iggy.decode_poll(poll, server["layout"]).messages]
+    rows = [
+        {
+            "id": message.id_text,
+            "source": "iggy:shop/orders/1",
+            "offset": message.offset,
+            "content": message.payload.hex(),
+        }
+        for message in polled
+    ]
+    path = tmp_path / "messages.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    twice = polled[-1]
+    for id in (twice.id_text, twice.id_text.upper(), UUID(twice.id_text), UUID(twice.id_text).hex):
+        lines, _ = story(id, path)
+        told = [line.partition(" [")[0] for line in lines if not line.startswith("born")]
+        where = f"in iggy:shop/orders/1 at offset {twice.offset}"
+        assert told == [f"position: {where}", f"again: landed again {where}"], release
+
+
+def test_row_groups_without_the_message_are_not_read(tmp_path):
+    """The pages of the other row groups are overwritten: a query that read them would fail."""
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "ids.parquet"
+    table = pa.table({"id": [f"{OWN[:-3]}{group}{number:02X}" for group in range(5) for number in range(50)]})
+    pq.write_table(table, path, row_group_size=50, compression="zstd")
+    about = pq.ParquetFile(path).metadata
+    ends = [about.row_group(group).column(0) for group in range(1, 5)]
+    raw = bytearray(path.read_bytes())
+    for column in ends:
+        start = column.dictionary_page_offset or column.data_page_offset
+        raw[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(raw)
+    lines, _ = story(OWN, path)
+    assert [line.partition(":")[0] for line in lines] == ["born", "landed"]
+    with pytest.raises(ValueError, match="damaged"):
+        story(f"{OWN[:-3]}101", path)
 
 
 def test_dead_letter_of_a_share_group_is_found_by_its_first_place(tmp_path):
@@ -267,11 +365,16 @@ def test_command_has_the_exit_status_of_what_it_found():
     code, text = run(OWN, "orders.parquet", "--json")
     assert code == 0
     assert json.loads(text)["events"][1]["kind"] == "position"
-    assert run("orders/1:700", "orders.parquet")[0] == 1
+    assert run("orders/1:700", "orders.parquet", "--report", "lost.html")[0] == 1
+    assert "Not found." in Path("lost.html").read_text(encoding="utf-8")
+    Path("damaged.parquet").write_bytes(Path("orders.parquet").read_bytes()[:-100])
     for wrong in (
         (OWN, "missing.parquet"),
         (OWN, "orders.parquet", "--store", "sqlite:missing.db"),
         ("", "orders.parquet"),
+        (OWN, "orders.parquet", "--report", "missing/story.html"),
+        (OWN, "damaged.parquet"),
+        (OWN, "orders.parquet", "--format", "json"),
     ):
         code, text = run(*wrong)
         assert (code, text.count("\n")) == (2, 1), text
@@ -279,7 +382,7 @@ def test_command_has_the_exit_status_of_what_it_found():
 
 @pytest.mark.details
 @pytest.mark.usefixtures("shop")
-def test_entry_of_a_store_in_postgresql_is_told():
+def test_stories_of_the_shop_are_the_same_with_a_store_in_postgresql():
     """The address of the database is the option of the command, too."""
     from click.testing import CliRunner
 
@@ -289,12 +392,13 @@ def test_entry_of_a_store_in_postgresql_is_told():
     from msgid.cli import msgid as command
     from msgid.processing import PostgresStore
 
+    expected = [story(id, *FILES, store=SqliteStore("states.db")) for id in (OWN, place_id(703), "orders/1:700")]
     with running_postgres() as address:
         store = PostgresStore(address)
-        Processor(store, lambda state, message, context: 1, lambda outputs: None, name="ship").handle(
-            Message(OWN, "shop 5", "parcel")
-        )
+        Processor(store, ship, lambda outputs: None, name="shipping").handle(Message(OWN, "shop 5", "parcel"))
+        told = [story(id, *FILES, store=store) for id in (OWN, place_id(703), "orders/1:700")]
         done = CliRunner().invoke(command, ["trace", OWN.lower(), "orders.parquet", "--store", address])
         store.close()
+    assert told == expected
     assert done.exit_code == 0, done.output
-    assert "by ship, key 'shop 5', made version 1 of its state" in done.output
+    assert "by shipping, key 'shop 5', made version 1 of its state" in done.output

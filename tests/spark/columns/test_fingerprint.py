@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid import _contents as contents
-from spark_ext.streaming._fingerprint import fingerprint_of
+from spark_ext.columns._fingerprint import fingerprint_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("other_settings")]
 
