@@ -101,6 +101,13 @@ def simulate(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Fuzz the C files and the readers for 20 minutes, needs clang and llvm; ``-- --minutes N`` for another time."""
+    install(session, ".[arrow,danube,iggy,schemas]", "atheris>=3")
+    session.run("python", "fuzz/run.py", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""
     install(session, "ruff>=0.9")

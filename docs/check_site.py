@@ -181,6 +181,22 @@ def copied_text(driver: Any, address: str) -> str:
     )
 
 
+def search_results(driver: Any, address: str, word: str) -> int:
+    """Return how many results the search of a page shows; 0 after a minute without one."""
+    from selenium.common.exceptions import TimeoutException, WebDriverException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    driver.get(address)
+    driver.execute_script("document.querySelector('#__search').click()")
+    wait = WebDriverWait(driver, 60, ignored_exceptions=[WebDriverException])  # the field appears after a while
+    count = "return document.querySelectorAll('.md-search-result__item').length"
+    try:
+        wait.until(lambda driver: driver.find_element("css selector", ".md-search__input").send_keys(word) is None)
+        return int(wait.until(lambda driver: driver.execute_script(count)))
+    except TimeoutException:
+        return 0
+
+
 def main(site: Path = SITE) -> int:
     """Print the faults of the site, and return how many there are."""
     faults = [f"broken link in {link}" for link in broken_links(site)]
@@ -192,6 +208,9 @@ def main(site: Path = SITE) -> int:
                     found = faults_of_page(driver, f"{address}/{page}", scheme)
                     faults += [f"{page}, {scheme}: {fault}" for fault in found]
                 copied = copied_text(driver, f"{address}/tutorial/ids.html")
+                for place in (f"{address}/index.html", f"{site.as_uri()}/index.html"):  # served, and from the folder
+                    if not search_results(driver, place, "watermark"):
+                        faults.append(f"the search of {place} finds nothing")
                 if ">>>" in copied or "(34, 17, 1)" in copied:
                     faults.append(f"the copy button copies {copied!r}")
     print(*faults, sep="\n")

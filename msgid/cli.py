@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import sqlite3
@@ -22,7 +23,7 @@ from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from msgid.audit import Severity
     from msgid.audit.definitions import Format
@@ -137,32 +138,121 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
         raise click.ClickException("not all expired segments could be removed: the table has the reasons")
 
 
-@msgid.group(epilog=examples("msgid store show states.db 'customer 7'"))
+@msgid.group(epilog=examples("msgid store list states.db", "msgid store show states.db 'customer 7'"))
 def store() -> None:
-    """Look at the states of a `Processor`."""
+    """Look at the states of a `Processor`, and delete those of a key.
+
+    STORE is the file of a SqliteStore, or the connection string of a PostgresStore.
+    """
+
+
+_handler = click.option("--handler", help="Only this handler.  [default: all handlers]")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+
+
+@contextlib.contextmanager
+def _store_errors(place: str, action: str) -> Iterator[None]:
+    """Print an error of a store in one line: a wrong path, a file of another program, a server that does not answer."""
+    try:
+        yield
+    except (click.ClickException, OSError):
+        raise
+    except Exception as error:
+        is_known = isinstance(error, ValueError | ImportError | RuntimeError | sqlite3.Error)
+        if not is_known and not type(error).__module__.startswith("psycopg"):
+            raise
+        reason = " ".join(str(error).split())
+        raise click.ClickException(
+            f"cannot {action} {place}: {reason}" if isinstance(error, sqlite3.Error) else reason
+        ) from None
+
+
+def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) -> int:
+    """Print named tuples as lines or as JSON, and return their number."""
+    count = 0
+    for row in rows:
+        count += 1
+        click.echo(json.dumps(row._asdict()) if as_json else line(row))
+    return count
+
+
+@store.command("list", epilog=examples("msgid store list states.db", "msgid store list states.db --keys --json"))
+@click.argument("place", metavar="STORE")
+@click.option("--keys", is_flag=True, help="List the keys, each with its newest version and its kept messages.")
+@_handler
+@_as_json
+def list_store(place: str, keys: bool, handler: str | None, as_json: bool) -> None:
+    """List the handlers with their numbers of keys and messages, or the keys.
+
+    Nothing is changed. A kept message is known as a duplicate. Of a forgotten message, only a hash is kept.
+    """
+    with _store_errors(place, "list"):
+        opened = _opened_store(place)
+        sizes = [one for one in opened.handlers() if handler in (None, one.handler)]
+        if handler is not None and not sizes:
+            raise click.ClickException(f"no handler {handler} in {place}")
+        if keys:
+            _print_rows(
+                opened.keys(handler=handler), as_json,
+                lambda one: f"{shown(one.handler)}, {shown(one.key)}: version {one.version}, {one.entries:,} messages",
+            )  # fmt: skip
+        else:
+            _print_rows(
+                sizes, as_json,
+                lambda one: f"{shown(one.handler)}: {one.keys:,} keys, {one.entries:,} messages kept, "
+                f"{one.forgotten:,} forgotten",
+            )  # fmt: skip
+
+
+@store.command(
+    epilog=examples("msgid store forget states.db 'customer 7'", "msgid store forget states.db 'customer 7' --apply")
+)
+@click.argument("place", metavar="STORE")
+@click.argument("key")
+@_handler
+@click.option("--apply", is_flag=True, help="Delete; without it, only count (dry run).")
+@_as_json
+def forget(place: str, key: str, handler: str | None, apply: bool, as_json: bool) -> None:
+    """Delete the state of a KEY and its handled messages.
+
+    Stop the workers that handle messages of the key first. A message of the key that is redelivered later is new.
+    """
+    with _store_errors(place, "forget a key of"):
+        opened = _opened_store(place)
+        versions = opened.history(key, handler=handler)
+        if not versions:
+            raise click.ClickException(f"no states of key {key}")
+        count = len({(one.handler, one.version) for one in versions if one.id is not None})
+        if apply:
+            count = opened.forget_key(key, handler=handler)
+    if as_json:
+        click.echo(json.dumps({"key": key, "handler": handler, "entries": count, "deleted": apply}))
+    else:
+        done = "deleted" if apply else "would be deleted; --apply deletes them"
+        click.echo(f"the state of {shown(key)} and {count:,} messages: {done}")
 
 
 @store.command(epilog=examples("msgid store show states.db 'customer 7'"))
 @click.argument("place", metavar="STORE")
 @click.argument("key")
-def show(place: str, key: str) -> None:
+@_as_json
+def show(place: str, key: str, as_json: bool) -> None:
     """Show the versions of a KEY: the state after each, and the message that made it.
 
-    STORE is the file of a SqliteStore, or the connection string of a PostgresStore. Nothing is changed.
+    Nothing is changed. In JSON, a state that is not JSON itself is text, as Python shows it.
     """
     from msgid.processing import loads
 
-    try:
+    with _store_errors(place, "show"):
         versions = _opened_store(place).history(key)
-    except sqlite3.Error as error:
-        raise click.ClickException(f"cannot show {place}: {error}") from None
-    except Exception as error:
-        raise click.ClickException(str(error)) from None
     for version in versions:
         state = version.state or b"null"
-        made_by = shown(version.id) if version.id else "a forgotten message"
         with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
             state = loads(state)
+        if as_json:
+            click.echo(json.dumps({**version._asdict(), "state": state}, default=repr))
+            continue
+        made_by = shown(version.id) if version.id else "a forgotten message"
         click.echo(f"{shown(version.handler)}, version {version.version}, by {made_by}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
@@ -173,6 +263,8 @@ def _opened_store(place: str) -> Any:
     from msgid.processing import PostgresStore, SqliteStore
 
     if os.path.exists(place) or not ("=" in place or "://" in place):
+        if not os.path.exists(place):
+            raise click.ClickException(f"cannot open {place}: the file is missing")
         _check_store(place)
         return SqliteStore(place)
     return PostgresStore(place, create=False)

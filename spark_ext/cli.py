@@ -17,6 +17,7 @@ from msgid._commands import Grouped, examples
 from msgid._known_tables import QUARANTINE
 from msgid.cli import (
     AUDIT_GROUPS,
+    INTERRUPTED,
     SENT_COLUMN_ALONE,
     AuditOutput,
     Commands,
@@ -363,4 +364,5 @@ def main(name: str = "python -m spark_ext") -> None:
     except Exception as error:
         if not _is_interrupt(error):
             raise
-        sys.exit("Aborted!")
+        click.echo("Aborted!", err=True)
+        sys.exit(INTERRUPTED)

@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -154,6 +155,8 @@ def connect(request):
 @pytest.fixture(scope="session")
 def spark(connect, request, tmp_path_factory):
     """Return the Spark session of all tests: two cores, no UI, and the settings that save time."""
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 or 21")
     from pyspark.sql import SparkSession
 
     from spark_ext import _compat

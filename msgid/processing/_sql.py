@@ -22,7 +22,7 @@ from msgid.processing.errors import InvalidStore
 from msgid.processing.store import Kept, Reading, assemble, check_key, hash_of, pack, remembered, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from msgid.processing.store import Append, Version
@@ -60,6 +60,11 @@ _ENTRIES: Final = "SELECT version, id, at, stored_at, packed FROM msgid_entries 
 _HANDLED: Final = """
 SELECT n.name, e.key, e.version, e.at, e.stored_at FROM msgid_entries e JOIN msgid_handlers n ON n.number = e.handler
 WHERE e.id = ? ORDER BY e.stored_at
+"""
+_KEYS: Final = """
+SELECT h.key, h.version,
+    (SELECT count(*) FROM msgid_entries e WHERE e.handler = h.handler AND e.key = h.key)
+FROM msgid_heads h WHERE h.handler = ? {after} ORDER BY h.key LIMIT ?
 """
 _REMEMBERED: Final = "SELECT stored_at FROM msgid_remembered WHERE handler = ? AND hash = ?"
 _FORGET_HEAD: Final = "DELETE FROM msgid_heads WHERE handler = ?"
@@ -111,6 +116,28 @@ class Handled(NamedTuple):
     """The time of the message, in microseconds since 1970."""
     stored_at: int
     """The time when the handling of its batch began, in microseconds since 1970."""
+
+
+class KeySize(NamedTuple):
+    """A key of a handler."""
+
+    handler: str
+    key: str
+    version: int
+    """The number of the newest version."""
+    entries: int
+    """The number of handled messages whose entries are kept."""
+
+
+class HandlerSize(NamedTuple):
+    """The numbers of rows of a handler."""
+
+    handler: str
+    keys: int
+    entries: int
+    """The number of handled messages whose entries are kept."""
+    forgotten: int
+    """The number of deleted entries whose hashes are kept."""
 
 
 class SqlStore:
@@ -172,6 +199,41 @@ class SqlStore:
             return entries
 
         return self._transact(work, writes=False)
+
+    def handlers(self) -> list[HandlerSize]:
+        """Return the handlers by name, each with the numbers of its keys, entries and forgotten messages."""
+
+        def work(connection: Any) -> list[HandlerSize]:
+            rows = connection.execute("SELECT number, name FROM msgid_handlers ORDER BY name").fetchall()
+            count = "SELECT count(*) FROM msgid_{} WHERE handler = ?"
+            return [
+                HandlerSize(
+                    name,
+                    *(
+                        connection.execute(self._sql(count.format(table)), (number,)).fetchone()[0]
+                        for table in ("heads", "entries", "remembered")
+                    ),
+                )
+                for number, name in rows
+            ]
+
+        return self._transact(work, writes=False)
+
+    def keys(self, *, handler: str | None = None) -> Iterator[KeySize]:
+        """Yield the keys of one handler or of all, in the order of the database.
+
+        The keys are read in parts, each at its own moment, so that any number of them fits in memory.
+        """
+        for number, name in sorted(self._handlers(handler), key=lambda one: one[1]):
+            after = ""
+            values: tuple[int | str, ...] = (number, _CHUNK)
+            while True:
+                query = self._sql(_KEYS.format(after=after))
+                rows = self._transact(lambda db: db.execute(query, values).fetchall(), writes=False)  # noqa: B023
+                yield from (KeySize(name, *row) for row in rows)
+                if len(rows) < _CHUNK:
+                    break
+                after, values = "AND h.key > ?", (number, rows[-1][0], _CHUNK)
 
     def forget(self, before: int | datetime, *, handler: str | None = None, keys: bool = False) -> int:
         """Delete the entries that were stored before a time, of one handler or of all; return their number.

@@ -381,7 +381,8 @@ def test_summaries_of_the_commands_are_whole_at_80_columns():
 def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
     """One line per version; a file that is missing is not created, and a state in an encoding of its own is bytes."""
     path = tmp_path / "states.db"
-    assert f"cannot show {path}: unable to open" in run("store", "show", path, "shop")[1]
+    assert run("store", "show", path, "shop") == (1, f"Error: cannot open {path}: the file is missing\n")
+    assert not path.exists()
     other = tmp_path / "env=prod.db"  # a path, not a connection string
     other.touch()
     assert run("store", "show", other, "shop") == (1, f"Error: {other} is not the file of a SqliteStore\n")
@@ -400,3 +401,64 @@ def test_store_show_prints_each_state_of_a_key_as_a_value(tmp_path):
         processor.handle(Message("order\n\x1b[2J", "two", body))
         (line,) = [one for one in run("store", "show", path, "two")[1].splitlines() if one.startswith(name)]
         assert line == f"{name}, version 1, by 'order\\n\\x1b[2J': {body!r}"
+
+
+def stored(path, *handlers):
+    """Return a file of states: three messages of two keys for each handler."""
+    for name in handlers:
+        processor = Processor(SqliteStore(path), lambda *_: {"seen": 1}, list, name=name)
+        processor.handle_many([Message(f"orders-{number}", "shop" if number else "b\x1b", None) for number in range(3)])
+    return path
+
+
+def test_store_list_counts_the_keys_and_messages_of_each_handler(tmp_path):
+    """A handler that is unknown is an error; text of senders is one line without control characters."""
+    path = stored(tmp_path / "states.db", "count", "bill")
+    lines = "bill: 2 keys, 3 messages kept, 0 forgotten\ncount: 2 keys, 3 messages kept, 0 forgotten\n"
+    assert run("store", "list", path) == (0, lines)
+    assert run("store", "list", path, "--handler", "count") == (0, lines.splitlines(keepends=True)[1])
+    assert run("store", "list", path, "--handler", "other") == (1, f"Error: no handler other in {path}\n")
+    keys = run("store", "list", path, "--keys", "--handler", "bill")
+    assert keys == (0, "bill, 'b\\x1b': version 1, 1 messages\nbill, shop: version 2, 2 messages\n")
+    listed = [json.loads(line) for line in run("store", "list", path, "--keys", "--json")[1].splitlines()]
+    assert listed[1] == {"handler": "bill", "key": "shop", "version": 2, "entries": 2}
+    assert len(listed) == 4
+    counted = [json.loads(line) for line in run("store", "list", path, "--json")[1].splitlines()]
+    assert counted[0] == {"handler": "bill", "keys": 2, "entries": 3, "forgotten": 0}
+
+
+def test_keys_of_a_store_are_read_in_parts(tmp_path, monkeypatch):
+    """The parts hold each key once, also if the last part is full."""
+    store = SqliteStore(stored(tmp_path / "states.db", "count"))
+    for part in (1, 2, 3):
+        monkeypatch.setattr("msgid.processing._sql._CHUNK", part)
+        assert [(one.key, one.entries) for one in store.keys(handler=None)] == [("b\x1b", 1), ("shop", 2)]
+
+
+def test_store_forget_deletes_a_key_only_with_apply(tmp_path):
+    path = stored(tmp_path / "states.db", "count", "bill")
+    dry = "the state of shop and 2 messages: would be deleted; --apply deletes them\n"
+    assert run("store", "forget", path, "shop", "--handler", "bill") == (0, dry)
+    assert len(run("store", "show", path, "shop")[1].splitlines()) == 4
+    done = (0, "the state of shop and 2 messages: deleted\n")
+    assert run("store", "forget", path, "shop", "--handler", "bill", "--apply") == done
+    shown = [json.loads(line) for line in run("store", "show", path, "shop", "--json")[1].splitlines()]
+    assert [(one["handler"], one["id"], one["state"]) for one in shown] == [
+        ("count", "orders-1", {"seen": 1}), ("count", "orders-2", {"seen": 1}),
+    ]  # fmt: skip
+    assert run("store", "forget", path, "other", "--apply") == (1, "Error: no states of key other\n")
+    gone = json.loads(run("store", "forget", path, "shop", "--apply", "--json")[1])
+    assert gone == {"key": "shop", "handler": None, "entries": 2, "deleted": True}
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("show", "shop"), ("forget", "shop", "--apply")], ids=lambda one: one[0]
+)
+def test_wrong_path_of_a_store_is_one_line(tmp_path, command):
+    """A missing file, a folder, a file of another program, and a server that does not answer."""
+    name, *rest = command
+    (tmp_path / "notes.txt").write_text("notes, which are no database\n" * 100)
+    for place in (tmp_path / "missing.db", tmp_path, tmp_path / "notes.txt", "host=/missing dbname=x"):
+        code, output = run("store", name, place, *rest)
+        assert (code, output.count("\n")) == (1, 1), output
+        assert output.startswith("Error: ")
