@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._known_tables import CANONICAL, JOB_TABLES, KIND, Columns, registered
+from msgid import _known_tables as known_tables
+from msgid._known_tables import CANONICAL, JOB_TABLES, KIND, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -119,4 +120,4 @@ def _known_tables() -> Iterator[KnownTable]:
 
     yield from (job.known for job in JOB_TABLES if job.known is not None)
     yield from (kafka.ROWS, rocketmq.ROWS, table.ROWS)
-    yield from registered.values()
+    yield from known_tables.registered.values()
