@@ -158,13 +158,16 @@ def _store_errors(place: str, action: str) -> Iterator[None]:
     except (click.ClickException, OSError):
         raise
     except Exception as error:
-        is_known = isinstance(error, ValueError | ImportError | RuntimeError | sqlite3.Error)
-        if not is_known and not type(error).__module__.startswith("psycopg"):
+        if not isinstance(error, ValueError | ImportError | RuntimeError) and not _is_of_database(error):
             raise
         reason = " ".join(str(error).split())
         raise click.ClickException(
             f"cannot {action} {place}: {reason}" if isinstance(error, sqlite3.Error) else reason
         ) from None
+
+
+def _is_of_database(error: Exception) -> bool:
+    return isinstance(error, sqlite3.Error) or type(error).__module__.startswith("psycopg")
 
 
 def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) -> int:
@@ -604,8 +607,8 @@ def trace(
         if report is not None:
             found.to_html(report)
     except Exception as error:
-        is_input = isinstance(error, click.ClickException | OSError | ImportError | ValueError | sqlite3.Error)
-        if not is_input and not type(error).__module__.startswith("psycopg"):
+        is_input = isinstance(error, click.ClickException | OSError | ImportError | ValueError)
+        if not is_input and not _is_of_database(error):
             raise
         reason = " ".join((error.message if isinstance(error, click.ClickException) else str(error)).split())
         click.echo(f"Error: {reason}", err=True)

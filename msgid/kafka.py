@@ -155,7 +155,7 @@ class Record:
 
     def source(self, cluster: str = CLUSTER) -> str:
         """Return the name of the record's log: ``kafka:<cluster>/<topic>/<partition>``."""
-        return f"kafka:{cluster}/{self.topic}/{self.partition}"
+        return _log_of(self.topic, self.partition, cluster)
 
     def message_id(
         self, cluster: str = CLUSTER, header: str | None = ID_HEADER, *, header_type: HeaderType = "id"
@@ -255,6 +255,10 @@ class Record:
         return (held[-1] or b"") if held else None
 
 
+def _log_of(topic: object, partition: object, cluster: str = CLUSTER) -> str:
+    return f"kafka:{cluster}/{topic}/{partition}"
+
+
 def first_place(headers: Headers) -> str | None:
     """Return the first place of a dead letter of a share group as its headers name it; None for any other record.
 
@@ -275,7 +279,7 @@ def first_position(headers: Mapping[str, str]) -> tuple[str, int] | None:
     ('kafka:kafka/orders/0', 2)
     """
     topic, partition, offset = (headers.get(f"{DEAD}{name}", "") for name in FIRST_PLACE)
-    return (f"kafka:{CLUSTER}/{topic}/{partition}", int(offset)) if offset.isdecimal() else None
+    return (_log_of(topic, partition), int(offset)) if offset.isdecimal() else None
 
 
 def _named(row: Mapping[str, Any]) -> Named:
@@ -285,7 +289,7 @@ def _named(row: Mapping[str, Any]) -> Named:
         held = dict(_headers(row.get("headers"), "utf-8")).get(ID_HEADER)
         id = header_identity(held) or Record.of({**row, "key": None, "value": None}).message_id()
     is_placed = row["topic"] is not None and row["partition"] is not None
-    return Named(id, f"kafka:{CLUSTER}/{row['topic']}/{row['partition']}" if is_placed else None)
+    return Named(id, _log_of(row["topic"], row["partition"]) if is_placed else None)
 
 
 ROWS: Final = KnownTable(

@@ -24,6 +24,7 @@ import pytest
 
 from msgid.ids.derived import position_id
 from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
+from msgid.processing._flow import next_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -298,14 +299,11 @@ def run_schedule(
 def steps(processor: Processor, message: Message) -> Iterator[str]:
     """Handle a message, one step at a time; stopping between two steps simulates a crash."""
     flow = processor._batch([message], {})
-    result: Any = None
-    while True:
-        try:
-            action = flow.send(result)
-        except StopIteration:
-            return
+    action = next_action(flow)
+    while not isinstance(action, list):
         result = processor._do(action)
         yield "conflict" if result == [False] else type(action).__name__
+        action = next_action(flow, result)
 
 
 def _check(published: Sequence[Output], worker: Processor, ids: set[str]) -> None:

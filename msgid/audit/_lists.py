@@ -88,7 +88,7 @@ class Lists:
         return self._roles.name_of(log)
 
     def _identity(self) -> str:
-        """Return the identity of a value that is no version-1 ID, in SQL."""
+        """Return the identity of any value but a version-1 ID, in SQL."""
         return "CASE WHEN is_uuid THEN value ELSE {identity} END".format_map(self._relations.words)
 
     def _of_logs(self, check: str) -> str:

@@ -16,6 +16,7 @@ from msgid.audit.facts import NAMED, Range, plural, ranges, span, unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
     from msgid.audit.facts import LogRow
 
@@ -67,6 +68,14 @@ def story_page(found: Any) -> str:
         _section("Notes", "unchecked", notes, "ul"),
     ])  # fmt: skip
     return _document(f"Message {found.id}", _main(inside))
+
+
+def saved(text: str, path: str | PathLike[str] | None) -> str:
+    """Return a page, and write it to a file if a path is given."""
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
 
 
 def _document(title: str, inside: str) -> str:

@@ -72,13 +72,9 @@ class Trace(NamedTuple):
         Args:
             path: The file to write, in UTF-8.
         """
-        from msgid.audit._page import story_page
+        from msgid.audit._page import saved, story_page
 
-        text = story_page(self)
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        return text
+        return saved(story_page(self), path)
 
 
 class Row(NamedTuple):

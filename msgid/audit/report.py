@@ -368,13 +368,9 @@ class Report:
         Args:
             path: The file to write, in UTF-8.
         """
-        from msgid.audit._page import page
+        from msgid.audit._page import page, saved
 
-        text = page(self)
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        return text
+        return saved(page(self), path)
 
     def _repr_html_(self) -> str:
         """Return the charts and tables as a part of a page, for notebooks."""

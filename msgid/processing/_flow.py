@@ -225,6 +225,15 @@ class _Chain:
         self.places: list[int] = []
 
 
+def next_action(steps: Generator[Action, Any, list[Outcome]], result: Any = None) -> Action | list[Outcome]:
+    """Return the action after the one with a result, or the outcomes of the batch at its end."""
+    try:
+        return steps.send(result)
+    except StopIteration as done:
+        outcomes: list[Outcome] = done.value
+        return outcomes
+
+
 class Flow:
     """Handles batches without side effects; a processor, which does the actions, sets the attributes."""
 

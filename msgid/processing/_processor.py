@@ -26,6 +26,7 @@ from msgid.processing._flow import (
     Wait,
     error_text,
     finished,
+    next_action,
 )
 from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, Output, fingerprint
@@ -281,14 +282,11 @@ class Processor(BaseProcessor):
         return self._all_finished(outcomes)
 
     def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
-        flow, result = self._batch(messages, stopped), None
-        while True:
-            try:
-                action = flow.send(result)
-            except StopIteration as done:
-                outcomes: list[Outcome] = done.value
-                return outcomes
-            result = self._do(action)
+        steps = self._batch(messages, stopped)
+        action = next_action(steps)
+        while not isinstance(action, list):
+            action = next_action(steps, self._do(action))
+        return action
 
     def _do(self, action: Action) -> Any:
         match action:

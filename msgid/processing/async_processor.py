@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from msgid._message import Message
-from msgid.processing._flow import AppendAll, Publish, Read, Run, Settle, Wait, finished
+from msgid.processing._flow import AppendAll, Publish, Read, Run, Settle, Wait, finished, next_action
 from msgid.processing._processor import BATCH, BaseProcessor, batches_of
 from msgid.processing.memory import MemoryStore
 
@@ -68,14 +68,11 @@ class AsyncProcessor(BaseProcessor):
         return self._all_finished(outcomes)
 
     async def _driven(self, messages: Sequence[Message], stopped: dict[str, BaseException]) -> list[Outcome]:
-        flow, result = self._batch(messages, stopped), None
-        while True:
-            try:
-                action = flow.send(result)
-            except StopIteration as done:
-                outcomes: list[Outcome] = done.value
-                return outcomes
-            result = await self._do(action)
+        steps = self._batch(messages, stopped)
+        action = next_action(steps)
+        while not isinstance(action, list):
+            action = next_action(steps, await self._do(action))
+        return action
 
     async def _do(self, action: Action) -> Any:
         match action:

@@ -75,18 +75,18 @@ class SparkEngine:
         """
         of_few = self._of_few(text)
         if of_few is not None:
-            name = self._duck.kept(name, of_few)
-            self._few.add(name)
-            return f"{{{name}}}"
+            table = self._duck.kept(name, of_few)
+            self._few.add(table)
+            return f"{{{table}}}"
         df = kept(self.frame(text))
         relation = self.add(name, df)
         if df.count() <= FEW:
-            rows = df.toArrow()
+            table, rows = relation.strip("{}"), df.toArrow()
             # Spark holds text that is not UTF-8, and DuckDB does not: the statements about it are Spark's.
             with suppress(pa.ArrowInvalid):
                 rows.validate(full=True)
-                self._duck.register(relation[1:-1], rows)
-                self._few.add(relation[1:-1])
+                self._duck.register(table, rows)
+                self._few.add(table)
         return relation
 
     def rows(self, text: str) -> list[Any]:

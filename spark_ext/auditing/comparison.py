@@ -312,9 +312,8 @@ def digest(df: DataFrame, *, timezone: str | None = None, **columns: Unpack[Colu
     hashed = F.xxhash64(F.concat(*_hashed(df, named))).alias("hash")
     rules = rules_in({"timezone": timezone})
     rows = messages(Side(df, named._replace(content=())), rules, hashed, by_position=True)
-    engine = SparkEngine(df.sparkSession, 0)
-    text = statements("compare.sql")["digest"].format(**_HALVES, side=engine.add("side", rows))
-    blocks = engine.frame(text).withColumnsRenamed({"log": "source", "n": "rows"})
+    text = statements("compare.sql")["digest"].format(**_HALVES, side="{side}")
+    blocks = df.sparkSession.sql(text, side=rows).withColumnsRenamed({"log": "source", "n": "rows"})
     moments = {name: F.timestamp_micros(name) for name in ("first_time", "last_time")}
     return blocks.withColumns({"form": F.lit(form_of(named)), **moments}).select(*COLUMNS)
 

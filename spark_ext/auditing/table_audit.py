@@ -39,11 +39,11 @@ def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
     A table that `messages` or a job has written needs no arguments, and neither do the rows of the connectors of Kafka
     and RocketMQ: their columns are known.
 
-    Spark runs the statements that `msgid.audit` runs with DuckDB. Those that read at most 100,000 rows, which are most
-    of them, run in DuckDB on the driver. The JVM reads the rows once for the IDs and a few times for the positions, and
-    repeated messages once more, with their contents. Python workers read the IDs of generators, 32 in a row, and values
-    that are not IDs. The driver collects a bounded number of rows. ``rows_of`` of the report returns all rows of a
-    check as a DataFrame.
+    Spark runs the statements that `msgid.audit` runs with DuckDB. Most of the statements read at most 100,000 rows, and
+    run in DuckDB on the driver. The JVM reads the rows once for the IDs and a few times for the positions, and repeated
+    messages once more, with their contents. Python workers read the IDs of generators, 32 in a row, and values that are
+    not IDs. The driver collects a bounded number of rows. ``rows_of`` of the report returns all rows of a check as a
+    DataFrame.
 
     If an executor is lost, the audit ends with Spark's error, and can run again. If the session has a checkpoint
     folder, intermediate rows are written there, and the audit survives.

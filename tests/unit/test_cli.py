@@ -457,7 +457,7 @@ def test_store_forget_deletes_a_key_only_with_apply(tmp_path):
 def test_wrong_path_of_a_store_is_one_line(tmp_path, command):
     """A missing file, a folder, a file of another program, and a server that does not answer."""
     name, *rest = command
-    (tmp_path / "notes.txt").write_text("notes, which are no database\n" * 100)
+    (tmp_path / "notes.txt").write_text("notes of a meeting\n" * 100)
     for place in (tmp_path / "missing.db", tmp_path, tmp_path / "notes.txt", "host=/missing dbname=x"):
         code, output = run("store", name, place, *rest)
         assert (code, output.count("\n")) == (1, 1), output
