@@ -41,17 +41,30 @@ def is_refusal(error, column=None):
 def section_of(name):
     """Return the rows of a table of the page: a dict of carriers to a dict of entry points to cells."""
     lines = PAGE.read_text(encoding="utf-8").partition(f"## {name}\n")[2].partition("\n## ")[0].splitlines()
-    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return {row[0].strip(): dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    head, *rows = cells or [[]]
+    return {row[0].strip(): dict(zip(head[1:], row[1:], strict=True)) for row in rows[1:]}
 
 
-def write_section(name, cells):
-    """Write the table of a section anew."""
+def check(name, cells, request):
+    """Check a table of the page, or its columns in ``cells``; with ``--update-golden`` write them first."""
+    if request.config.getoption("--update-golden"):
+        _write_section(name, cells)
+    page = section_of(name)
+    assert {carrier: {entry: row[entry] for entry in cells[carrier]} for carrier, row in page.items()} == cells
+
+
+def _write_section(name, cells):
+    """Write the columns of the table of a section anew; other columns, which other tests write, stay."""
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(f"## {name}\n")
-    intro = rest.partition("\n|")[0]
+    before, found, rest = text.partition(f"## {name}\n")
+    assert found, f"the page has no section {name!r}"
+    intro = rest.partition("\n## ")[0].partition("\n|")[0].rstrip()
     after = rest.partition("\n## ")
-    entries = list(next(iter(cells.values())))
-    rows = [["carrier", *entries], ["---"] * (1 + len(entries)), *([one, *row.values()] for one, row in cells.items())]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    PAGE.write_text(f"{before}## {name}\n{intro}\n{table}\n{after[1]}{after[2]}", encoding="utf-8")
+    old = section_of(name)
+    merged = {carrier: {**old.get(carrier, {}), **row} for carrier, row in cells.items()}
+    entries = list(dict.fromkeys(entry for row in merged.values() for entry in row))
+    lines = [["carrier", *entries], ["---"] * (1 + len(entries))]
+    lines += [[carrier, *(row.get(entry, "") for entry in entries)] for carrier, row in merged.items()]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    PAGE.write_text(f"{before}## {name}\n{intro}\n\n{table}\n{after[1]}{after[2]}", encoding="utf-8")

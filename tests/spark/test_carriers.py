@@ -1,61 +1,42 @@
 """Every carrier of a column of IDs in every function of Spark: the same IDs, or a refusal with a cure at the call."""
 
 import inspect
+import uuid
+from itertools import count
 
 import pytest
 from helpers import carriers
-from helpers.carriers import DIGITS, NO_ID, REFUSED, SAME, UUID, V0, V1, is_refusal
+from helpers.carriers import UUID, V1
+from helpers.servers import running_postgres
+from helpers.spark_carriers import (
+    NUMBERS,
+    SECTION_OF_TABLES,
+    TYPES,
+    audited,
+    carried,
+    cell,
+    compared,
+    in_memory,
+    stored,
+)
 from helpers.versions import since
-from pyspark.sql import functions as F
 
 import spark_ext
+from msgid.ids._bytes import identity
 from spark_ext.columns._identity import canonical
+from spark_ext.jobs._input import read_rows
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 
-NAME = "Columns on Spark"
-IDS = (V1, V0, UUID, V1.lower(), f"00{V0}", "order 7")
-RAW = (V1, V0, V1)
-NUMBERS = (DIGITS, DIGITS[:-1] + "8")
-
-TYPES = {
-    "string": (IDS, "id"),
-    "varchar(60)": (IDS, "varchar"),
-    "char(60)": (IDS, "char"),
-    "string COLLATE UTF8_LCASE": (IDS, "id COLLATE UTF8_LCASE"),
-    "string COLLATE UTF8_BINARY_RTRIM": (IDS, "concat(id, repeat(' ', n + 1)) COLLATE UTF8_BINARY_RTRIM"),
-    "binary": (RAW, "unhex(id)"),
-    "binary of the text": (IDS[:4], "CAST(id AS binary)"),
-    "decimal(38,0)": (NUMBERS, "CAST(id AS decimal(38,0))"),
-    "double": (NUMBERS, "CAST(id AS double)"),
-    "bigint": (NUMBERS, "CAST(n AS bigint)"),
-    "variant": (IDS, "CAST(id AS variant)"),
-    "array<string>": (IDS, "array(id)"),
-    "struct<id: string>": (IDS, "named_struct('id', id)"),
-    "timestamp": (IDS, "timestamp_seconds(n)"),
-}
-"""A carrier is one line: the IDs, and the column in SQL."""
+NAMES = {False: "Columns on Spark", True: "Columns through Spark Connect"}
+KEYS = "Keys in PostgreSQL"
 
 
 @pytest.fixture(scope="module")
 def rows_of(spark, tmp_path_factory):
     """Return a function that returns the rows of a carrier, or of the same IDs as text."""
-    folder = tmp_path_factory.mktemp("chars") / "table"
-    columns = "n int, id string, char char(60), varchar varchar(60)"
-    spark.sql(f"CREATE TABLE msgid_chars ({columns}) USING parquet LOCATION '{folder}'")
-    spark.sql(
-        "INSERT INTO msgid_chars VALUES " + ", ".join(f"({n}, '{id}', '{id}', '{id}')" for n, id in enumerate(IDS))
-    )
-
-    def made(name, as_text=False):
-        ids, expression = TYPES[name]
-        if "char" in name and not as_text:
-            return spark.table("msgid_chars").select("n", F.col(expression).alias("id"))
-        texts = spark.createDataFrame([*enumerate(ids)], "n int, id string")
-        return texts if as_text else texts.selectExpr("n", f"{expression} AS id")
-
-    yield made
-    spark.sql("DROP TABLE msgid_chars")
+    with carried(spark, tmp_path_factory.mktemp("chars") / "table") as made:
+        yield made
 
 
 def functions(df):
@@ -91,14 +72,9 @@ def deduplicated(df):
     return [row.delivery for row in spark_ext.deduplicate(df, order_by="n", content=[]).sort("n").collect()]
 
 
-def audited(df):
-    report = spark_ext.audit(df, id="id")
-    return sorted((row.check, row["count"], str(row.example)) for row in report.findings.collect())
-
-
-def compared(df):
-    sent = df.sparkSession.createDataFrame([(V1,), (UUID,)], "id string")
-    return sorted((row.check, row["count"]) for row in spark_ext.compare(sent, df, id="id").findings.collect())
+def traced(df):
+    """Return the rows of two messages."""
+    return [sorted(row.n for row in spark_ext.trace(one, df, id="id").collect()) for one in (V1, UUID)]
 
 
 ENTRIES = {
@@ -109,6 +85,7 @@ ENTRIES = {
     "audit": audited,
     "compare": compared,
     "digest": lambda df: sorted(map(tuple, spark_ext.digest(df, id="id", offset="n").collect())),
+    "trace": traced,
 }
 """An entry point is one line."""
 QUICK = {
@@ -122,36 +99,193 @@ QUICK = {
 """The cells that the default tests check."""
 
 
-def cell(entry, name, rows_of, known):
-    try:
-        found = ENTRIES[entry](rows_of(name))
-    except (TypeError, ValueError) as error:
-        return REFUSED if is_refusal(error, "id") else f"{name} in {entry}: {error}"
-    ids = TYPES[name][0]
-    if (entry, ids) not in known:
-        known[entry, ids] = ENTRIES[entry](rows_of(name, as_text=True))
-    if "functions" in entry and all(row[0] == "false" for row in found):
-        return NO_ID
-    assert found == known[entry, ids], f"{name} in {entry} has other IDs"
-    return SAME
-
-
-def test_each_carrier_in_the_quick_cells_is_as_the_page_says(rocksdb, rows_of, request):
-    """Run `pytest tests/spark/test_carriers.py -m "" --update-golden` to write the page."""
-    page, known = carriers.section_of(NAME), {}
+def test_each_carrier_in_the_quick_cells_is_as_the_page_says(rocksdb, rows_of, request, connect):
+    """Run `pytest tests/spark/test_carriers.py -m "" --update-golden` to write the page, and again with `--connect`."""
+    page, known = carriers.section_of(NAMES[connect]), {}
     if not request.config.getoption("--update-golden"):
         for entry, names in QUICK.items():
             for name in names:
-                assert page[name][entry] == cell(entry, name, rows_of, known), (entry, name)
+                assert page[name][entry] == cell(ENTRIES[entry], name, rows_of, known), (entry, name)
 
 
 @pytest.mark.variants
-def test_each_carrier_in_each_function_is_as_the_page_says(rocksdb, rows_of, request):
+def test_each_carrier_in_each_function_is_as_the_page_says(rocksdb, rows_of, request, connect):
     known = {}
-    cells = {name: {entry: cell(entry, name, rows_of, known) for entry in ENTRIES} for name in TYPES}
-    if request.config.getoption("--update-golden"):
-        carriers.write_section(NAME, cells)
-    assert carriers.section_of(NAME) == cells
+    cells = {name: {entry: cell(ENTRIES[entry], name, rows_of, known) for entry in ENTRIES} for name in TYPES}
+    carriers.check(NAMES[connect], cells, request)
+
+
+def tables(folder):
+    """Return the entry points of tables that need no JAR; each table is a new folder."""
+    number = count()
+    place = lambda: {"path": str(folder / str(next(number)))}  # noqa: E731
+    return {"Parquet": stored("parquet", place), "Delta without its JAR": stored("delta", place)}
+
+
+def test_a_char_that_a_table_has_stored_is_the_same_id(rows_of, tmp_path):
+    assert cell(tables(tmp_path)["Parquet"], "char(60)", rows_of, {}, in_memory) == carriers.SAME
+
+
+@pytest.mark.variants
+def test_each_carrier_in_each_table_is_as_the_page_says(rows_of, request, tmp_path):
+    """The rows are written, read again, and then audited and compared."""
+    pytest.importorskip("deltalake")
+    known, entries = {}, tables(tmp_path)
+    cells = {
+        name: {entry: cell(one, name, rows_of, known, in_memory) for entry, one in entries.items()} for name in TYPES
+    }
+    carriers.check(SECTION_OF_TABLES, cells, request)
+
+
+@pytest.fixture(scope="module")
+def keys_in():
+    """Return the entry points of keys: the identities of the keys that a column of PostgreSQL then has."""
+    psycopg = pytest.importorskip("psycopg")
+    with running_postgres() as server:
+        number = count()
+
+        def in_type(type):
+            def entry(df):
+                table = f"t{next(number)}"
+                with psycopg.connect(server) as connection:
+                    if type != "new table":
+                        connection.execute(f"CREATE TABLE {table} (id {type} PRIMARY KEY)")
+                rows = df.where("n = 2") if type == "uuid" else df
+                done = spark_ext.upsert_postgres(rows.select("id"), server, table)
+                again = spark_ext.upsert_postgres(rows.select("id"), server, table)
+                assert (again.inserted, again.present) == (0, done.inserted + done.present)
+                with psycopg.connect(server) as connection:
+                    keys = [key for (key,) in connection.execute(f"SELECT id FROM {table}").fetchall()]
+                if not all(isinstance(key, str | bytes | uuid.UUID) for key in keys):
+                    return carriers.NO_ID
+                return sorted(map(identity, keys))
+
+            return entry
+
+        yield {type: in_type(type) for type in ("new table", "text", "varchar(60)", "uuid", "bytea")}
+
+
+def keys_of(df):
+    """Return the identities of text."""
+    return sorted({identity(row.id) for row in df.collect()})
+
+
+def uuids_of(df):
+    """Return the identities of text that a column of the type uuid has."""
+    return keys_of(df.where("n = 2"))
+
+
+@pytest.mark.variants
+def test_each_carrier_of_a_key_in_postgresql_is_as_the_page_says(rows_of, keys_in, request):
+    known = {}
+    cells = {
+        name: {
+            entry: cell(one, name, rows_of, known, uuids_of if entry == "uuid" else keys_of)
+            for entry, one in keys_in.items()
+        }
+        for name in TYPES
+    }
+    carriers.check(KEYS, cells, request)
+
+
+UUIDS = [uuid.UUID(int=uuid.UUID(UUID).int + n) for n in range(3)]
+TEXTS, BARE = [*map(str, UUIDS)], [f"00{one.hex.upper()}" for one in UUIDS]
+
+
+def arrow_of(**types):
+    """Return a table of PyArrow with the UUIDs as a type, as text or as their bytes."""
+    import pyarrow as pa
+
+    ((kind, type),) = types.items()
+    values = TEXTS if kind == "text" else [one.bytes for one in UUIDS]
+    return pa.table({"id": pa.array(values, getattr(pa, type)())})
+
+
+def with_pyarrow(table, path):
+    from pyarrow import parquet
+
+    parquet.write_table(table, f"{path}/a.parquet")
+
+
+def with_pandas(values, path):
+    import pandas as pd
+
+    pd.DataFrame({"id": values}).to_parquet(f"{path}/a.parquet")
+
+
+def with_polars(values, path):
+    import polars as pl
+
+    pl.DataFrame({"id": values}).write_parquet(f"{path}/a.parquet")
+
+
+def with_duckdb(expression, path):
+    import duckdb
+
+    duckdb.sql(f"COPY (SELECT {expression} AS id FROM (SELECT unnest({TEXTS}) AS one)) TO '{path}/a.parquet'")
+
+
+def with_delta_rs(table, path):
+    import deltalake
+
+    deltalake.write_deltalake(str(path), table)
+
+
+WRITTEN = {
+    "PyArrow, uuid": (TEXTS, lambda path: with_pyarrow(arrow_of(uuid="uuid"), path)),
+    "PyArrow, text": (TEXTS, lambda path: with_pyarrow(arrow_of(text="string"), path)),
+    "PyArrow, binary": (BARE, lambda path: with_pyarrow(arrow_of(bytes="binary"), path)),
+    "DuckDB, UUID": (TEXTS, lambda path: with_duckdb("one::UUID", path)),
+    "DuckDB, VARCHAR": (TEXTS, lambda path: with_duckdb("one", path)),
+    "pandas, objects of `uuid.UUID`": (TEXTS, lambda path: with_pandas(UUIDS, path)),
+    "pandas, text": (TEXTS, lambda path: with_pandas(TEXTS, path)),
+    "Polars, String": (TEXTS, lambda path: with_polars(TEXTS, path)),
+    "Polars, Binary": (BARE, lambda path: with_polars([one.bytes for one in UUIDS], path)),
+    "delta-rs, uuid": (TEXTS, lambda path: with_delta_rs(arrow_of(uuid="uuid"), path)),
+    "delta-rs, text": (TEXTS, lambda path: with_delta_rs(arrow_of(text="string"), path)),
+    "delta-rs, binary": (BARE, lambda path: with_delta_rs(arrow_of(bytes="binary"), path)),
+}
+"""A writer is one line: the IDs that its file or table has, and what writes it."""
+
+
+def read_locally(spark, ids, path):
+    import msgid.audit
+
+    return [one.check for one in msgid.audit.compare({"id": ids}, f"{path}/*.parquet", id="id").findings]
+
+
+def read_by(read):
+    """Return a reader on Spark: the findings of a comparison with the IDs."""
+
+    def found(spark, ids, path):
+        sent = spark.createDataFrame([(one,) for one in ids], "id string")
+        report = spark_ext.compare(sent, read(spark, str(path)), id="id")
+        return [row.check for row in report.findings.collect()]
+
+    return found
+
+
+READERS = {
+    "files in Python": read_locally,
+    "`read_table`": read_by(spark_ext.read_table),
+    "jobs": read_by(read_rows),
+}
+"""A reader is one line."""
+
+
+@pytest.mark.variants
+def test_files_and_tables_of_other_writers_are_as_the_page_says(spark, request, tmp_path):
+    """A comparison with the IDs finds nothing: no ID is missing, and none is unknown."""
+    for name in ("duckdb", "pandas", "polars", "deltalake"):
+        pytest.importorskip(name)
+    cells = {}
+    for number, (name, (ids, write)) in enumerate(WRITTEN.items()):
+        path = tmp_path / str(number)
+        path.mkdir()
+        write(path)
+        found = {reader: read(spark, ids, path) for reader, read in READERS.items()}
+        cells[name] = {reader: carriers.SAME if checks == [] else str(checks) for reader, checks in found.items()}
+    carriers.check("Files and tables of other writers", cells, request)
 
 
 def test_the_check_of_a_column_runs_no_job(spark, rows_of, connect):
@@ -187,7 +321,8 @@ def test_a_key_of_upsert_has_one_spelling_in_each_type_of_text(spark, rows_of):
 
 TAKERS = {
     "deduplicate": "deduplicate", "process": "process", "audit": "audit", "compare": "compare", "digest": "digest",
-    "is_valid_id": "functions of a value", "try_parse_id": "functions of a value", "id_kind": "functions of a value",
+    "trace": "trace", "is_valid_id": "functions of a value", "try_parse_id": "functions of a value",
+    "id_kind": "functions of a value",
     "id_from_binary": "functions of a value",
 }  # fmt: skip
 OF_HEX_TEXT = {
@@ -201,7 +336,6 @@ OTHERS = {
     "check_schema": "its payload is bytes", "is_expired": "its arguments are times", "register": "of the session",
     "messages": "its IDs are in headers, which the formats read by `header_identity`",
     "position_id": "it takes a place",
-    "trace": "it compares columns with the stored forms of one ID, which its own tests list",
     "assign_id": "", "assign_ids": "", "generate_id": "", "read_table": "", "write_once": "", "segment_report": "",
     "rows_too_late": "", "register_message_format": "", "register_table_format": "",
 }  # fmt: skip

@@ -38,9 +38,10 @@ class Lakehouse:
 
     Args:
         folder: An empty folder for the settings and the tables of Spark's catalog.
+        options: Options of pytest for all tests.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         found = Path(class_path("lakehouse", [DELTA, ICEBERG, SQLITE])).parent.glob("*.jar")
         jars = ":".join(sorted(str(jar) for jar in found if jar.name.startswith(OWN)))
         settings = {**SETTINGS, "spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars}
@@ -57,14 +58,14 @@ class Lakehouse:
         }
         for name in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):  # of another session of this process
             self.environment.pop(name, None)
-        self._folder = folder
+        self._folder, self._options = folder, options
 
     def run_tests(self, *arguments: str) -> None:
         """Run tests in a process of this environment; a failure has its output, which is shown at once after ``-s``.
 
         Relative paths, which guides have, are in the folder of the environment.
         """
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *self._options, *arguments]
         shown = "-s" in arguments
         done = subprocess.run(
             command,

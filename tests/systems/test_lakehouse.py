@@ -13,9 +13,10 @@ DAY, NIGHT = "systems and not (faults or variants)", "systems and (faults or var
 
 
 @pytest.fixture(scope="module")
-def lakehouse(tmp_path_factory):
+def lakehouse(tmp_path_factory, request):
     """Return an environment of PySpark 4.1 with both JAR files."""
-    return Lakehouse(tmp_path_factory.mktemp("lakehouse"))
+    options = ["--update-golden"] if request.config.getoption("--update-golden") else []
+    return Lakehouse(tmp_path_factory.mktemp("lakehouse"), *options)
 
 
 def test_delta(lakehouse):

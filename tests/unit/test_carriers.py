@@ -176,12 +176,9 @@ def cell(entry, carrier, folder):
     return SAME
 
 
-def check(entries, request, folder):
+def check_page(entries, request, folder):
     cells = {carrier.name: {entry: cell(entry, carrier, folder) for entry in entries} for carrier in COLUMNS}
-    if request.config.getoption("--update-golden"):
-        carriers.write_section(NAME, cells)
-    page = carriers.section_of(NAME)
-    assert {name: {entry: row[entry] for entry in entries} for name, row in page.items()} == cells
+    carriers.check(NAME, cells, request)
 
 
 def test_each_carrier_in_the_quick_functions_is_as_the_page_says(request, tmp_path):
@@ -189,14 +186,14 @@ def test_each_carrier_in_the_quick_functions_is_as_the_page_says(request, tmp_pa
     for name in ("pandas", "polars"):
         package(name)
     if not request.config.getoption("--update-golden"):
-        check(QUICK, request, tmp_path)
+        check_page(QUICK, request, tmp_path)
 
 
 @pytest.mark.variants
 def test_each_carrier_in_each_function_is_as_the_page_says(request, tmp_path):
     for name in ("pandas", "polars"):
         package(name)
-    check(tuple(ENTRIES), request, tmp_path)
+    check_page(tuple(ENTRIES), request, tmp_path)
 
 
 def test_a_comparison_of_uuids_with_their_bare_bytes_names_the_cause():

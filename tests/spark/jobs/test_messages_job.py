@@ -1,6 +1,8 @@
 """The job ``messages`` writes files of messages to one table, as a batch or a stream, and prints a summary."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 from msgid import iggy
 from msgid.danube import MessageID, StreamMessage
 from msgid.schemas import SchemaRegistry
+from spark_ext.formats.message_formats import message_format_names
 from spark_ext.jobs import messages_job as job
 from spark_ext.jobs._input import BadInput
 
@@ -138,3 +141,56 @@ def test_command_line_of_messages_prints_the_summary(tmp_path):
     missing = run([*command, "--overwrite"])
     assert missing.returncode == 1
     assert "no file or folder nowhere" in missing.stderr.splitlines()[-1]
+
+
+ID = "0156F7E71C361B21BC024CCDBE00000007"
+RECORD = {"topic": "orders", "key": "k", "value": "5", "partition": 0, "offset": 0, "timestamp": 1795219200000}
+PLACE = {"topic": "orders", "brokerName": "a", "queueId": 2, "queueOffset": 0, "storeTimestamp": 0, "body": "5"}
+VALID = {
+    "iggy": ("00000000000000000000.log", iggy.encode_log(made(1), "m45")),
+    "iggy-message": ("message.bin", iggy.encode(made(1)[0], "m45")),
+    "iggy-poll": ("poll.bin", iggy.encode_poll(iggy.PollResponse(3, 0, made(1)), "m45")),
+    "iggy-json": ("lines.jsonl", iggy.to_json(made(1)[0]).encode()),
+    "danube": ("message.bin", danube(0).encode()),
+    "danube-json": ("lines.jsonl", danube(0).to_json().encode()),
+    "kafka": ("lines.jsonl", json.dumps({**RECORD, "headers": [{"key": "message_id", "value": ID}]}).encode()),
+    "rocketmq": ("lines.jsonl", json.dumps({**PLACE, "properties": {"UNIQ_KEY": ID}}).encode()),
+}
+"""A file with one valid message of each format."""
+EACH_FORMAT = """
+import sys
+from spark_ext.cli import spark_ext
+
+for name in sys.argv[1:]:
+    for stream in (sys.stdout, sys.stderr):
+        print(f"format {name}:", file=stream, flush=True)
+    spark_ext(["messages", name, "--format", name, "-o", f"{name}-out"], standalone_mode=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Return the output and the log of the command for each format, in one process with Spark's own settings."""
+    folder = tmp_path_factory.mktemp("each")
+    for name, (file, content) in VALID.items():
+        (folder / name).mkdir()
+        (folder / name / file).write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-c", EACH_FORMAT, *VALID], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    streams = (re.split(r"(?m)^format (.+):$", text)[1:] for text in (done.stdout, done.stderr))
+    return [dict(zip(parts[::2], parts[1::2], strict=True)) for parts in streams]
+
+
+def test_each_format_has_a_valid_message():
+    assert VALID.keys() == set(message_format_names())
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("name", VALID)
+def test_valid_messages_of_a_format_log_no_error(logs, name):
+    """Spark generates and compiles code by default; it logs an ERROR if it cannot, and interprets the plan."""
+    printed, log = logs
+    assert "1 available\n" in printed[name]
+    assert [line for line in log[name].splitlines() if "ERROR" in line or "Exception" in line] == []
