@@ -27,6 +27,7 @@ from spark_ext.columns._expressions import (
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField
 
     from msgid.iggy.message import UuidOrder
     from spark_ext.columns._expressions import ColumnOrName
@@ -48,10 +49,19 @@ def check_ids(df: DataFrame, argument: str, name: str) -> None:
 
 def text_column(df: DataFrame, name: str) -> Column:
     """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
-    value, field = F.col(quoted_name(name)), df.schema[name]
-    text = value.cast("string")
-    is_padded = str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
-    return F.rtrim(text) if is_padded or "RTRIM" in field.dataType.simpleString().upper() else text
+    field = df.schema[name]
+    text = F.col(quoted_name(name)).cast("string")
+    return F.rtrim(text) if _is_char(field) or "RTRIM" in field.dataType.simpleString().upper() else text
+
+
+def _is_char(field: StructField) -> bool:
+    return str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
+
+
+def without_padding(df: DataFrame) -> DataFrame:
+    """Return rows whose columns of CHAR are text without padding: a table of text does not know that they had any."""
+    chars = [field.name for field in df.schema if _is_char(field)]
+    return df.withColumns({name: text_column(df, name) for name in chars}) if chars else df
 
 
 def has_bytes(df: DataFrame, name: str) -> bool:

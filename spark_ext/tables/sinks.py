@@ -8,6 +8,7 @@ from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._filesystem import resolve
 from spark_ext._private import running_plan
+from spark_ext.columns._identity import without_padding
 from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
@@ -39,6 +40,7 @@ def write_once(
 
     Write a batch to one table in one call. If several calls divide it by the clock, random numbers or another table,
     the replay after a crash divides it in another way, and rows are lost. Unite the rows by ``unionByName`` instead.
+    Values of a CHAR(n) column are written without the spaces at their end.
 
     - ``parquet``: each batch is a folder ``writer=NAME/batch=N``, so the table has these two columns too. The folder
       appears as a whole. A table belongs to one query, or to several writers named by ``app_id``. S3 and other stores
@@ -136,7 +138,8 @@ def write_once(
             f"cannot write batch {batch_id} to {place} twice with different rows or names: a crash between the writes "
             "could lose rows. Unite the rows by unionByName, and write them in one call"
         )
-    rows = known.evolve(batch_df, place, storage_options) if evolve else batch_df
+    rows = without_padding(batch_df)
+    rows = known.evolve(rows, place, storage_options) if evolve else rows
     is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
     if run:
         _WRITTEN[key] = written

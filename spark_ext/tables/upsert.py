@@ -58,11 +58,12 @@ _ELEMENTS: Final = r"(text|smallint|integer|bigint|numeric.*|boolean|double prec
 """The types of elements that an array may have; another one is ``jsonb``."""
 _ORDERED_TEXT: Final = r"text|character varying(\(\d+\))?"
 _CURES: Final = {
-    "e": "an enum, whose order and values are its own: change the column to text with a CHECK constraint",
-    "d": "a domain: change the column to its base type, and keep the rule as a CHECK constraint",
+    "e": ", an enum, whose order and values are its own: change the column to text with a CHECK constraint",
+    "d": ", a domain: change the column to its base type, and keep the rule as a CHECK constraint",
 }
 """The kind of a type and its cure, by ``typtype``."""
-_PADDED: Final = "a type that pads its values with spaces: change the column to varchar or text"
+_CAST: Final = ": cast it in the DataFrame, or change the table"
+_PADDED: Final = ", a type that pads its values with spaces: change the column to varchar or text"
 _ODD_KEYS: Final = r"map<(binary|array|map|struct)\b"
 """Spark does not write the keys of these maps to JSON as their values."""
 _FLOATS: Final = r"\b(float|double)[,>]"
@@ -551,9 +552,11 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
             held[name] = type
         if not _takes(held.get(name, ""), type):
-            found = f"it is {held[name]}" if name in held else "it is missing: evolve=True adds it"
-            cure = _PADDED if held.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
-            raise target.error(f"column {name!r} must be {type}, and {found}{f', {cure}' if cure else ''}")
+            found = "it is missing: evolve=True adds it"
+            if name in held:
+                cure = _PADDED if held[name].startswith("character(") else _CURES.get(kinds[name], _CAST)
+                found = f"it is {held[name]}{cure}"
+            raise target.error(f"column {name!r} must be {type}, and {found}")
         if name in target.latest_by and type == "text":
             encoding = connection.info.parameter_status("server_encoding")
             if not re.fullmatch(_ORDERED_TEXT, held[name]) or encoding not in ("UTF8", "SQL_ASCII"):

@@ -47,7 +47,12 @@ def section_of(name):
 
 
 def check(name, cells, request):
-    """Check a table of the page, or its columns in ``cells``; with ``--update-golden`` write them first."""
+    """Check a table of the page, or its columns in ``cells``; with ``--update-golden`` write them first.
+
+    A cell is one of the words that the page explains; any other cell says what is wrong.
+    """
+    wrong = [cell for row in cells.values() for cell in row.values() if cell not in (SAME, REFUSED, NO_ID, "-")]
+    assert wrong == []
     if request.config.getoption("--update-golden"):
         _write_section(name, cells)
     page = section_of(name)
