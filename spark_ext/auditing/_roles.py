@@ -19,7 +19,7 @@ from spark_ext._compat import try_cast
 from spark_ext.columns._crc import look_up, octet, word
 from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
 from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import hex_text, id_text, identity, text_column
+from spark_ext.columns._identity import hex_text, id_text, identity, is_char, text_column
 from spark_ext.columns._moments import micros_column, zoned_moment
 
 if TYPE_CHECKING:
@@ -265,8 +265,9 @@ def content_of(df: DataFrame, columns: Columns) -> Column:
     """
     values = []
     for place, name in enumerate(columns.content):
-        kind, value = df.schema[name].dataType, F.col(quoted_name(name))
-        is_text = isinstance(kind, StringType)
-        field = StructField(f"{place:04}", BinaryType() if is_text else kind)
-        values.append((value.cast("binary") if is_text else value, field))
+        field, value = df.schema[name], F.col(quoted_name(name))
+        is_text = isinstance(field.dataType, StringType)
+        if is_text:
+            value = (F.rtrim(value) if is_char(field) else value).cast("binary")
+        values.append((value, StructField(f"{place:04}", BinaryType() if is_text else field.dataType)))
     return fingerprint_of(values)

@@ -51,17 +51,20 @@ def text_column(df: DataFrame, name: str) -> Column:
     """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
     field = df.schema[name]
     text = F.col(quoted_name(name)).cast("string")
-    return F.rtrim(text) if _is_char(field) or "RTRIM" in field.dataType.simpleString().upper() else text
+    return F.rtrim(text) if is_char(field) or "RTRIM" in field.dataType.simpleString().upper() else text
 
 
-def _is_char(field: StructField) -> bool:
+def is_char(field: StructField) -> bool:
+    """Return whether a column is of CHAR, so that Spark has padded its values with spaces."""
     return str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
 
 
-def without_padding(df: DataFrame) -> DataFrame:
-    """Return rows whose columns of CHAR are text without padding: a table of text does not know that they had any."""
-    chars = [field.name for field in df.schema if _is_char(field)]
-    return df.withColumns({name: text_column(df, name) for name in chars}) if chars else df
+def unpadded(df: DataFrame) -> list[Column]:
+    """Return all columns, those of CHAR as text without padding: readers of the rows do not see the type CHAR."""
+    chars = {field.name for field in df.schema if is_char(field)}
+    if not chars:
+        return [F.col("*")]
+    return [text_column(df, name).alias(name) if name in chars else F.col(quoted_name(name)) for name in df.columns]
 
 
 def has_bytes(df: DataFrame, name: str) -> bool:

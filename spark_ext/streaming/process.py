@@ -17,7 +17,7 @@ from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
 from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
-from spark_ext.columns._identity import has_bytes, id_column, text_column
+from spark_ext.columns._identity import has_bytes, id_column, text_column, unpadded
 from spark_ext.columns._moments import moment_in_utc
 from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
@@ -40,8 +40,10 @@ ATTEMPTS: Final = 3
 """The default number of attempts."""
 _NO_KEY: Final = (T.TimestampType, T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
 """Types whose values lack a text of their own: it depends on the session or on Java, or two values share it."""
+_TIMES: Final = (T.TimestampType, T.TimestampNTZType, T.DateType, T.StringType, T.NumericType, T.NullType)
+"""Types that Spark casts to the same moment on each day; a time without a date gets the current date."""
 _OF_THE_JVM: Final = ("variant", "geometry", "geography")
-"""Types whose values a worker gets as bytes of Spark's own format."""
+"""Types whose values a worker gets as bytes of Spark's own format; it gets no interval of months at all."""
 _PLAIN_SCALE: Final = 6
 """Without ANSI mode, Spark writes an exponent in the text of small decimals with a larger scale."""
 
@@ -138,8 +140,8 @@ def process(
     ------
     ValueError
         If the session's state store is not RocksDB, if an argument is out of range, or if the key has another type.
-        Also if ``id`` is not text or binary, or if the body has a VARIANT, a geometry or a map with nested keys: cast
-        it.
+        Also if ``id`` is not text or binary, if ``timestamp`` has another type than times, text and numbers, or if a
+        column has a VARIANT, a geometry, an interval of months or a map with nested keys: cast it.
 
     Examples
     --------
@@ -173,13 +175,18 @@ def process(
             f"key must be a column whose values have one text each, in every session, got {key!r} of type "
             f"{key_type.simpleString()}; cast it, for example to text"
         )
-    known = {id, key, timestamp, named, CORRUPT}
-    for field in df.schema:
-        if field.name not in known and (odd := _odd_body(field.dataType)) is not None:
+    if timestamp is not None and not isinstance(df.schema[timestamp].dataType, _TIMES):
+        raise ValueError(
+            f"timestamp must be a column of times, text or Unix seconds, got {timestamp!r} of type "
+            f"{df.schema[timestamp].dataType.simpleString()}; cast it to a timestamp"
+        )
+    for field in df.schema:  # a malformed row is published with all of its columns
+        if (odd := _odd_body(field.dataType)) is not None:
             raise ValueError(
                 f"the body must have columns that Python reads, got {field.name!r} with {odd}; cast it, for example to "
                 "text by to_json, or drop it"
             )
+    known = {id, key, timestamp, named, CORRUPT}
     check_state_store(df.sparkSession)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
@@ -189,7 +196,7 @@ def process(
     operator = shipped_processor(Operator(handler, settings, buckets), states(*LOGS))
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
-    numbered = df.select(*control, "*").toDF(*(str(place) for place in range(len(control) + len(df.columns))))
+    numbered = df.select(*control, *unpadded(df)).toDF(*(str(place) for place in range(len(control) + len(df.columns))))
     pack = shipped(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)))
     # One value for a micro-batch, which the checkpoint keeps. Spark's generated code contains it, so each micro-batch
     # compiles that code again: it is not in the code for each message, which is large.
@@ -202,7 +209,7 @@ def process(
 def _odd_body(type: T.DataType) -> str | None:
     """Return the part of a type that a Python worker gets in another form; None without one."""
     name = type.typeName()
-    if name in _OF_THE_JVM:
+    if name in _OF_THE_JVM or isinstance(type, T.YearMonthIntervalType):
         return f"a value of type {name}"
     if isinstance(type, T.MapType):
         if isinstance(type.keyType, T.StructType | T.ArrayType | T.MapType):

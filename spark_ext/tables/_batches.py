@@ -154,10 +154,12 @@ def check_partitions(df: DataFrame, partition_by: tuple[str, ...]) -> None:
         if name not in df.columns:
             raise TableConflict(f"partition_by must name columns of the rows, got {name!r}; they have {df.columns}")
         type = plain(df.schema[name].dataType)
-        if not isinstance(type, (T.StringType, T.IntegralType, T.BooleanType, T.DateType)) or name.startswith("."):
+        # Spark writes folders of text with a collation, and cannot read them.
+        is_folder = isinstance(type, (T.IntegralType, T.BooleanType, T.DateType)) or type.simpleString() == "string"
+        if not is_folder or name.startswith("."):
             raise TableConflict(
                 "partition_by must name columns of text, integers, booleans or dates, without a dot at the start of "
-                f"their names, got {name!r} of {type.simpleString()}"
+                f"their names, got {name!r} of {type.simpleString()}; cast it to string, or rename it"
             )
 
 

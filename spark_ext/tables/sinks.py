@@ -8,7 +8,7 @@ from msgid._validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._filesystem import resolve
 from spark_ext._private import running_plan
-from spark_ext.columns._identity import without_padding
+from spark_ext.columns._identity import unpadded
 from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
 
@@ -138,7 +138,7 @@ def write_once(
             f"cannot write batch {batch_id} to {place} twice with different rows or names: a crash between the writes "
             "could lose rows. Unite the rows by unionByName, and write them in one call"
         )
-    rows = without_padding(batch_df)
+    rows = batch_df.select(*unpadded(batch_df))
     rows = known.evolve(rows, place, storage_options) if evolve else rows
     is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
     if run:

@@ -18,7 +18,7 @@ from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
 from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import canonical
+from spark_ext.columns._identity import canonical, unpadded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -279,6 +279,7 @@ def upsert_postgres(
         _check_ordered(name, batch_df.schema[name].dataType)
     limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
     ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
+    batch_df = batch_df.select(*unpadded(batch_df))
     for name in ids:
         batch_df = batch_df.withColumn(name, canonical(batch_df, name))
     use_own_python(batch_df.sparkSession)

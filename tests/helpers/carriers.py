@@ -49,7 +49,7 @@ def section_of(name):
 def check(name, cells, request):
     """Check a table of the page, or its columns in ``cells``; with ``--update-golden`` write them first.
 
-    A cell is one of the words that the page explains; any other cell says what is wrong.
+    A cell is one of the words that the page explains; any other cell is the text of a fault.
     """
     wrong = [cell for row in cells.values() for cell in row.values() if cell not in (SAME, REFUSED, NO_ID, "-")]
     assert wrong == []
@@ -63,7 +63,7 @@ def _write_section(name, cells):
     """Write the columns of the table of a section anew; other columns, which other tests write, stay."""
     text = PAGE.read_text(encoding="utf-8")
     before, found, rest = text.partition(f"## {name}\n")
-    assert found, f"the page has no section {name!r}"
+    assert found, f"the page must have a section {name!r}"
     intro = rest.partition("\n## ")[0].partition("\n|")[0].rstrip()
     after = rest.partition("\n## ")
     old = section_of(name)

@@ -69,7 +69,7 @@ def cell(entry, name, rows_of, known, expect=None):
     Args:
         entry: The entry point.
         name: The carrier.
-        rows_of: What `carried` yields.
+        rows_of: The function that `carried` yields.
         known: The results for text, which several carriers have.
         expect: The function that gives the result for text. Default: the entry point itself.
     """

@@ -1,6 +1,7 @@
 """Every carrier of a column of IDs in every function of Spark: the same IDs, or a refusal with a cure at the call."""
 
 import inspect
+import json
 import uuid
 from itertools import count
 
@@ -20,9 +21,11 @@ from helpers.spark_carriers import (
     stored,
 )
 from helpers.versions import since
+from pyspark.sql import functions as F
 
 import spark_ext
 from msgid.ids._bytes import identity
+from spark_ext.columns._fingerprint import fingerprint_of
 from spark_ext.columns._identity import canonical
 from spark_ext.jobs._input import read_rows
 
@@ -315,6 +318,33 @@ def test_a_key_of_upsert_has_one_spelling_in_each_type_of_text(spark, rows_of):
         with pytest.raises(ValueError, match=r"`key` must be a column of text or binary, got .*: if this column"):
             canonical(rows_of(name), "id")
     assert rows_of("bigint").select(canonical(rows_of("bigint"), "id")).count() == len(NUMBERS)
+
+
+def publish_id(state, message, context):
+    context.publish(message.body["id"])
+
+
+def test_a_char_beside_an_id_is_text_without_its_padding(rocksdb, rows_of):
+    """In the content of a message and in its body."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(__import__(__name__))
+    char, text = rows_of("char(60)"), rows_of("char(60)", as_text=True)
+    told = [fingerprint_of([(F.col("id"), df.schema["id"])]) for df in (char, text)]
+    sides = zip((char, text), told, strict=True)
+    assert len({tuple(row[0] for row in df.sort("n").select(one).collect()) for df, one in sides}) == 1
+    assert spark_ext.compare(text, char, offset="n", content=("id",)).findings.collect() == []
+    rows = char.selectExpr("id", "concat('m', n) AS message", "'k' AS key")
+    bodies = spark_ext.process(rows, "key", publish_id, id="message", buckets=1).collect()
+    assert sorted(json.loads(row.body) for row in bodies) == sorted(row.id for row in text.collect())
+
+
+def test_a_partition_of_a_collation_is_refused(rows_of, tmp_path):
+    """Spark writes its folders, and cannot read them."""
+    with pytest.raises(ValueError, match="got 'id' of string collate UTF8_LCASE; cast it to string"):
+        spark_ext.write_once(
+            rows_of("string COLLATE UTF8_LCASE"), 0, str(tmp_path / "t"), app_id="a", partition_by=("id",)
+        )
 
 
 # --- Functions that take an ID ---

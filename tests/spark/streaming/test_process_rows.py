@@ -165,6 +165,7 @@ def test_process_type_that_cannot_work_is_refused(spark, rocksdb, key, message):
         ),
         ("'a' AS id, array(CAST('1' AS variant)) AS v", "got 'v' with a value of type variant; cast it"),
         ("'a' AS id, map(array(1), 2) AS v", "got 'v' with a map whose keys are of type array<int>; cast it"),
+        ("'a' AS id, make_ym_interval(1) AS v", "got 'v' with a value of type interval year to month; cast it"),
     ],
 )
 def test_process_refuses_columns_that_are_no_ids_and_no_bodies(spark, rocksdb, column, message):
@@ -172,6 +173,22 @@ def test_process_refuses_columns_that_are_no_ids_and_no_bodies(spark, rocksdb, c
     df = spark.sql(f"SELECT 'k' AS key, {column}")
     with pytest.raises(ValueError, match=message):
         spark_ext.process(df, "key", echo)
+
+
+@pytest.mark.parametrize("key", ["geometry(0)", "interval year to month"])
+def test_process_refuses_a_key_that_a_worker_cannot_read(spark, rocksdb, key):
+    """A malformed row is published with its key."""
+    df = spark.sql(f"SELECT 'a' AS id, CAST(NULL AS {key}) AS key")
+    with pytest.raises(ValueError, match="got 'key' with a value of type"):
+        spark_ext.process(df, "key", echo)
+
+
+@pytest.mark.parametrize("type", ["time", "binary", "variant", "array<int>", "boolean"])
+def test_process_refuses_a_timestamp_that_is_no_moment(spark, rocksdb, type):
+    """A time without a date would be that of the current date, and another one in a replay on the next day."""
+    df = spark.sql(f"SELECT 'a' AS id, 'k' AS key, CAST(NULL AS {type}) AS at")
+    with pytest.raises(ValueError, match="timestamp must be a column of times, text or Unix seconds, got 'at' of type"):
+        spark_ext.process(df, "key", echo, timestamp="at")
 
 
 def published_body(state, message, context):
