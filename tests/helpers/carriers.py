@@ -52,7 +52,7 @@ def check(name, cells, request):
     A cell is one of the words that the page explains; any other cell is the text of a fault.
     """
     wrong = [cell for row in cells.values() for cell in row.values() if cell not in (SAME, REFUSED, NO_ID, "-")]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     if request.config.getoption("--update-golden"):
         _write_section(name, cells)
     page = section_of(name)
