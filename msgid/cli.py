@@ -1,4 +1,4 @@
-"""The command line ``msgid``: its commands of IDs are in `msgid._commands`."""
+"""The command line ``msgid``: its commands of IDs are in `msgid.shared.command_line`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 import msgid as library
-from msgid._commands import ID_COMMANDS, Grouped, examples
-from msgid._moments import UNIX_EPOCH
-from msgid._validate import shown
 from msgid.audit.definitions import FORMATS, HOLES
 from msgid.ids._native import version_line
+from msgid.shared.command_line import ID_COMMANDS, Grouped, examples
+from msgid.shared.moments import UNIX_EPOCH
+from msgid.shared.validate import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from msgid.audit import Severity
     from msgid.audit.definitions import Format
-    from msgid.iggy._wire import Layout
+    from msgid.iggy.wire import Layout
 
 _LAYOUTS = ("auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256")
 """The layouts of Iggy's logs: a test compares them with those that are read, whose import takes a while."""
@@ -489,8 +489,8 @@ class _Rows(NamedTuple):
     @classmethod
     def read(cls, texts: Iterable[str]) -> _Rows:
         """Read the option, before anything else is read."""
-        from msgid.audit._lists import check_ending
         from msgid.audit.definitions import check_names
+        from msgid.audit.lists import check_ending
 
         pairs = [text.partition("=") for text in texts]
         for text, (_, _, file) in zip(texts, pairs, strict=True):

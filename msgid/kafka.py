@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from uuid import UUID
 
 from msgid import layout
-from msgid._known_tables import Columns, KnownTable, Named
-from msgid._message import Message, key_text
-from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
-from msgid._validate import INT32_MAX, in_range, one_of, quote
 from msgid.errors import InvalidMessage
-from msgid.ids._bytes import header_identity
+from msgid.ids.checked_bytes import header_identity
 from msgid.ids.derived import position_id
 from msgid.messages import Encoding, bytes_of, check_row
+from msgid.shared.handler_message import Message, key_text
+from msgid.shared.known_tables import Columns, KnownTable, Named
+from msgid.shared.moments import check_unit, moment_of, unit_hint, unix_micros
+from msgid.shared.validate import INT32_MAX, in_range, one_of, quote
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -97,7 +97,7 @@ class Record:
         """Return the record that a row holds, with the columns of Spark's Kafka source.
 
         Args:
-            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid._moments.moment_of` reads it), and
+            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid.shared.moments.moment_of` reads it), and
                 optionally ``key``, ``value`` and ``headers``: a list of pairs, or of mappings with ``key`` and
                 ``value``; or a mapping of names to values. Other columns are ignored.
             encoding: How text in ``key``, ``value`` and header values stands for bytes: ``utf-8`` or ``base64``.

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from msgid import layout
-from msgid._known_tables import Columns, Inside, KnownTable, Named
-from msgid._message import Message
-from msgid._moments import check_unit, moment_of
-from msgid._validate import INT32_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
-from msgid.ids._bytes import header_identity
+from msgid.ids.checked_bytes import header_identity
 from msgid.ids.derived import position_id
 from msgid.messages import Encoding, bytes_of, check_row
+from msgid.shared.handler_message import Message
+from msgid.shared.known_tables import Columns, Inside, KnownTable, Named
+from msgid.shared.moments import check_unit, moment_of
+from msgid.shared.validate import INT32_MAX, in_range, is_utf8, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

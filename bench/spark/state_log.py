@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from spark_ext.streaming._labelling import CONTENT_LENGTH
-from spark_ext.streaming._log import HEAD, Entries, Log, fixed
+from spark_ext.streaming._state.bucket_log import HEAD, Entries, Log, fixed
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import table

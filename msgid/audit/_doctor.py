@@ -9,15 +9,15 @@ from collections import Counter, defaultdict
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._validate import INT32_MAX, check_installed, is_number, quote
 from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import is_uuid, uuid_bytes
-from msgid.ids._carriers import values_of
+from msgid.ids.carriers import values_of
+from msgid.ids.checked_bytes import is_uuid, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
+from msgid.shared.validate import INT32_MAX, check_installed, is_number, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

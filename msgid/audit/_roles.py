@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import duckdb
 
 from msgid import layout
-from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
-from msgid._validate import quote
-from msgid.audit._duck import literal, quoted
-from msgid.audit._inputs import LOG, check_joined, check_named_by
-from msgid.audit._reduce import FIELDS, Relations
 from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
-from msgid.ids._carriers import identities, text_in_duck
+from msgid.audit.duck import literal, quoted
+from msgid.audit.inputs import LOG, check_joined, check_named_by
+from msgid.audit.reduction import FIELDS, Relations
+from msgid.ids.carriers import identities, text_in_duck
+from msgid.shared.moments import UNIX_SECONDS_MIN, check_unit, last_moment
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from msgid._known_tables import Columns
-    from msgid.audit._duck import Duck
-    from msgid.audit._options import Rules
-    from msgid.audit._parts import Source
+    from msgid.audit.duck import Duck
+    from msgid.audit.options import Rules
+    from msgid.audit.parts import Source
+    from msgid.shared.known_tables import Columns
 
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
                     "UBIGINT", "UHUGEINT")  # fmt: skip
@@ -417,7 +417,7 @@ def _content(duck: Duck, name: str, type: str) -> str:
     def encoded(values: Any) -> Any:
         import pyarrow as pa
 
-        from msgid._contents import encodings
+        from msgid.shared.contents import encodings
 
         return pa.array(encodings(values), pa.binary())
 

@@ -14,15 +14,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
-from msgid._validate import quote
-from msgid.audit._duck import literal
-from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import CUT, FILE_COLUMN, NOT_TEXT, names_of, reading, spooled_copy
+from msgid.audit.duck import literal
+from msgid.audit.parts import Part, Source, Unreadable, plain_error, source_of
+from msgid.audit.paths import CUT, FILE_COLUMN, NOT_TEXT, names_of, reading, spooled_copy
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from msgid.audit._paths import File
+    from msgid.audit.paths import File
 
 LINE_LIMIT: Final = 2_000_000
 """Bytes of the longest row of CSV, as DuckDB sets it."""

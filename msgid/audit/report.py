@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import INT64_MAX, integer, quote, shown
-from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
 from msgid.audit.facts import (
     LISTS,
@@ -24,6 +22,8 @@ from msgid.audit.facts import (
     span,
     unchecked,
 )
+from msgid.audit.options import Rules
+from msgid.shared.validate import INT64_MAX, integer, quote, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final, overload
 
-from msgid._validate import check_installed
 from msgid.ids import _batch_bytes
 from msgid.ids._sequence import Run
 from msgid.ids.message_id import MessageId
 from msgid.layout import ID_DIGITS, ID_LENGTH, PREFIX_LENGTH, UINT32_MASK
+from msgid.shared.validate import check_installed
 
 if TYPE_CHECKING:
     import numpy as np

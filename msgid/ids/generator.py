@@ -12,13 +12,13 @@ import os
 from typing import TYPE_CHECKING, Final, final
 
 from msgid import layout
-from msgid._validate import INT64_MAX, integer, quote
 from msgid.ids import _pure_minter
 from msgid.ids._native import native
 from msgid.ids._sequence import Run
 from msgid.ids.batch import IdBatch
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import NodeChoice, find_node, note_copies, random_node, read_node
+from msgid.shared.validate import INT64_MAX, integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._moments import moment
-from msgid._validate import INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import Kept, Reading, assemble, check_key, hash_of, pack, remembered, unpack
+from msgid.shared.moments import moment
+from msgid.shared.validate import INT64_MIN, is_number, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

@@ -13,11 +13,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from msgid._retrying import retry, within
-from msgid._validate import quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER, HASH_IN, check_process, hash_of
+from msgid.shared.retrying import retry, within
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

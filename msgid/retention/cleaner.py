@@ -16,11 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._moments import last_moment
-from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
-from msgid.iggy._wire import name_of
 from msgid.iggy.log import read_log
+from msgid.iggy.wire import name_of
 from msgid.retention._disk import OsFiles, State
 from msgid.retention.policy import (
     MICROSECONDS,
@@ -33,12 +31,14 @@ from msgid.retention.policy import (
     decide,
     is_expired,
 )
+from msgid.shared.moments import last_moment
+from msgid.shared.validate import integer, quote
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from msgid.iggy._wire import Layout
+    from msgid.iggy.wire import Layout
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)

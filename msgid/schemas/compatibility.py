@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from msgid._validate import QUOTED_LENGTH, check_installed, one_of
 from msgid.schemas._avro import is_decimal, without_logical_types
 from msgid.schemas._containment import contains_safely
 from msgid.schemas._json_schema import draft_of
 from msgid.schemas._validators import Kind, parse_schema_text, validator
+from msgid.shared.validate import QUOTED_LENGTH, check_installed, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
-from msgid._validate import check_installed, is_integer, one_of, quote
 from msgid.schemas._avro import check_strictly
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
 from msgid.schemas._validators import Kind, parse_schema_text, validator
 from msgid.schemas.compatibility import compare
+from msgid.shared.validate import check_installed, is_integer, one_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

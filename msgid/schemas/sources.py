@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from msgid._validate import in_range, one_of, quote
 from msgid.schemas._errors import InvalidSchema
 from msgid.schemas._validators import Kind
 from msgid.schemas.registry import Schema
+from msgid.shared.validate import in_range, one_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

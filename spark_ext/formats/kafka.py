@@ -9,9 +9,9 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of
-from spark_ext.columns._identity import header_identity, uuid_of_digits
-from spark_ext.columns._moments import moment_column
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.identity import header_identity, uuid_of_digits
+from spark_ext.columns.moment_columns import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,

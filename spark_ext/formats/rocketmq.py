@@ -27,11 +27,11 @@ from msgid.rocketmq import (
     RETRY_TOPIC,
     UNIQUE_KEY,
 )
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of
-from spark_ext.columns._identity import header_identity
-from spark_ext.columns._json_text import is_one_value
-from spark_ext.columns._moments import moment_column
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.identity import header_identity
+from spark_ext.columns.json_text import is_one_value
 from spark_ext.columns.making import position_id
+from spark_ext.columns.moment_columns import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,

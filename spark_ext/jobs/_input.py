@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from msgid._known_tables import is_hidden
-from msgid.audit._parts import Unreadable
-from msgid.audit._paths import format_of as format_of_ending
+from msgid.audit.parts import Unreadable
+from msgid.audit.paths import format_of as format_of_ending
+from msgid.shared.known_tables import is_hidden
 from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, resolve
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
-from spark_ext.columns._json_text import is_changed, is_one_value, marked, unmarked
-from spark_ext.tables._parquet_uuids import UnreadParquet, read_parquet
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.json_text import is_changed, is_one_value, marked, unmarked
+from spark_ext.columns.reasons import CORRUPT, CORRUPT_REASON
+from spark_ext.tables.parquet_uuids import UnreadParquet, read_parquet
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 

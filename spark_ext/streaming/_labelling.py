@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from spark_ext.columns._fingerprint import FINGERPRINT_LENGTH
-from spark_ext.streaming._log import NEVER, Entries, fixed, mixed
-from spark_ext.streaming._packing import Prepared, written_rows
+from spark_ext.columns.fingerprint import FINGERPRINT_LENGTH
+from spark_ext.streaming._state.bucket_log import NEVER, Entries, fixed, mixed
+from spark_ext.streaming._state.packed_rows import Prepared, written_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from spark_ext.streaming._log import Log
+    from spark_ext.streaming._state.bucket_log import Log
 
 
 KEY: Final = "key"

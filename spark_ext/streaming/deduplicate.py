@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from msgid._moments import micros_in
-from msgid._validate import integer, quote
+from msgid.shared.moments import micros_in
+from msgid.shared.validate import integer, quote
 from spark_ext._arguments import check_dataframe, free_name, named_column, required_column
 from spark_ext._compat import WHOLE, needs
 from spark_ext._private import watermark_of
-from spark_ext.columns._expressions import column, quoted_name
-from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import id_column, identity
-from spark_ext.streaming._buckets import MAX_BUCKETS
+from spark_ext.columns.column_types import column, quoted_name
+from spark_ext.columns.fingerprint import fingerprint_of
+from spark_ext.columns.identity import id_column, identity
+from spark_ext.streaming._state.buckets import MAX_BUCKETS
 from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 LATE_METRIC: Final = "rows too late for deduplicate"
 """Start of the name of the observed metric that counts rows; the rest is random, so that a query may have several."""

@@ -11,14 +11,14 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid import _postgres
-from msgid._retrying import retry
-from msgid._validate import to_install
+from msgid.shared import postgres_limits
+from msgid.shared.retrying import retry
+from msgid.shared.validate import to_install
 from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import canonical
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.identity import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -185,8 +185,8 @@ def upsert_postgres(
     key_is_id: bool | None = None,
     latest_by: str | Sequence[str] | None = None,
     evolve: bool = False,
-    lock_timeout: float = _postgres.SINK_LOCK_TIMEOUT,
-    idle_timeout: float = _postgres.IDLE_TIMEOUT,
+    lock_timeout: float = postgres_limits.SINK_LOCK_TIMEOUT,
+    idle_timeout: float = postgres_limits.IDLE_TIMEOUT,
 ) -> Upserted:
     """Insert rows into a PostgreSQL table, each key once; the first row of a key stays, or its latest one.
 
@@ -276,7 +276,10 @@ def upsert_postgres(
         raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
     for name in order:
         _check_ordered(name, batch_df.schema[name].dataType)
-    limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
+    limits = (
+        postgres_limits.seconds("lock_timeout", lock_timeout),
+        postgres_limits.seconds("idle_timeout", idle_timeout),
+    )
     ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
     for name in ids:
         batch_df = batch_df.withColumn(name, canonical(batch_df, name))
@@ -400,7 +403,7 @@ class _Target(NamedTuple):
     types: dict[str, str]
     latest_by: tuple[str, ...] = ()
     id_keys: tuple[str, ...] = ()
-    limits: tuple[float, float] = (_postgres.SINK_LOCK_TIMEOUT, _postgres.IDLE_TIMEOUT)
+    limits: tuple[float, float] = (postgres_limits.SINK_LOCK_TIMEOUT, postgres_limits.IDLE_TIMEOUT)
     """The seconds to wait for a lock, and those after which a silent transaction ends."""
     is_binary: bool = False
     """Whether the rows are sent in PostgreSQL's binary form."""
@@ -424,9 +427,9 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
 
     def connect() -> Any:
         # SQL_ASCII would give bytes for text. A prepared statement would stay on a connection of a pool.
-        options = _postgres.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
+        options = postgres_limits.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
         options |= {"client_encoding": "utf8", "prepare_threshold": None}
-        return _postgres.connect(target.conninfo, _postgres.SINK_ANSWER_TIMEOUT, **options)
+        return postgres_limits.connect(target.conninfo, postgres_limits.SINK_ANSWER_TIMEOUT, **options)
 
     try:
         connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)
@@ -439,7 +442,8 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
     try:
         with connection:
             # Of this transaction alone, because a pool gives the session to another client.
-            connection.execute("; ".join(f"SET LOCAL {setting}" for setting in _postgres.settings(*target.limits)))
+            settings = postgres_limits.settings(*target.limits)
+            connection.execute("; ".join(f"SET LOCAL {setting}" for setting in settings))
             return work(connection)
     except errors.LockNotAvailable:
         raise target.error(

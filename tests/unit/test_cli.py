@@ -17,9 +17,9 @@ from helpers.commands import invoke
 
 import msgid
 from msgid import iggy
-from msgid._validate import to_install
 from msgid.processing import Message, Processor, SqliteStore
 from msgid.retention.cleaner import OsFiles
+from msgid.shared.validate import to_install
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -79,7 +79,7 @@ def test_a_small_command_imports_neither_the_readers_nor_the_packages_of_tables(
 
 def test_progress_on_a_terminal_names_the_step_its_share_and_the_rows(tmp_path):
     """The line is removed at the end. A thread shows it after a second, so the connection is asked directly here."""
-    from msgid.audit._duck import Duck, Limits
+    from msgid.audit.duck import Duck, Limits
 
     duck = Duck(Limits(progress=True))
     duck.show_rows_of(duck.kept("numbers", "SELECT * FROM range(1000)"))
@@ -356,7 +356,7 @@ def test_doctor_takes_ids_without_any_other_package(monkeypatch):
 def test_grouped_help_has_each_option_once_below_its_task():
     import click
 
-    from msgid._commands import Grouped
+    from msgid.shared.command_line import Grouped
 
     grouped = [(name, command) for name, command, _ in commands() if isinstance(command, Grouped)]
     assert "audit" in [command.name for _, command in grouped]

@@ -9,7 +9,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 from spark_ext.streaming._labelling import LABELS, Batch, label_bucket  # noqa: E402
-from spark_ext.streaming._log import USUAL, Log, Sizes  # noqa: E402
+from spark_ext.streaming._state.bucket_log import USUAL, Log, Sizes  # noqa: E402
 
 WITHIN = 10
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
-from spark_ext.streaming._log import (  # noqa: E402
+from spark_ext.streaming._state.bucket_log import (  # noqa: E402
     HEAD,
     NEVER,
     USUAL,

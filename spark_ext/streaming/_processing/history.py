@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from msgid.processing._flow import Earlier
 from msgid.processing.context import FINGERPRINT_LENGTH
-from spark_ext.streaming._log import Entries, Log
+from msgid.processing.flow import Earlier
+from spark_ext.streaming._state.bucket_log import Entries, Log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from msgid.processing.context import WrittenOutput
-    from spark_ext.streaming._log import Values
+    from spark_ext.streaming._state.bucket_log import Values
 
 LOGS: Final = ("keys", "messages")
 """The names of the logs."""

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid import InvalidMessage, kafka, rocketmq
-from msgid._moments import unix_micros
+from msgid.shared.moments import unix_micros
 from spark_ext._settings import settings
 from spark_ext.formats.message_formats import message_format
 from spark_ext.testing import MessageFormatTests

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msgid
-from spark_ext.streaming._bucket_state import BucketState
-from spark_ext.streaming._log import Log, Sizes
 from spark_ext.streaming._processing import operator, packing
 from spark_ext.streaming._processing.history import LOGS
+from spark_ext.streaming._state.bucket_log import Log, Sizes
+from spark_ext.streaming._state.bucket_state import BucketState
 
 pytestmark = pytest.mark.spark
 
