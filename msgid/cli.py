@@ -288,13 +288,15 @@ def _shown_time(micros: int) -> str:
         return f"{micros} microseconds"
 
 
-_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _LIFE = (
+_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _INCARNATION = (
     click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]"),
     click.option("--source", multiple=True, help="The column that names the log; several are joined by '/'."),
     click.option("--offset", help="The column of offsets in the log."),
     click.option("--timestamp", help="The column of the messages' own times."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
-    click.option("--life", help="The column that names the life of a log that was deleted and created again."),
+    click.option(
+        "--incarnation", help="The column that names the incarnation of a log: it was deleted and created again."
+    ),
 )
 _AUDIT_OPTIONS = (
     _ID,
@@ -304,7 +306,7 @@ _AUDIT_OPTIONS = (
     click.option("--landed", help="The column of the times at which the rows were written."),
     _CONTENT,
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
-    _LIFE,
+    _INCARNATION,
     click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
     click.option("--producers", type=int, help="With --holes: producers whose markers may stand side by side."),
@@ -335,7 +337,7 @@ _AUDIT_OPTIONS = (
 
 AUDIT_GROUPS = {
     "Input": ("format",),
-    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
+    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "incarnation", "timezone"),
     "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
@@ -360,7 +362,7 @@ SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent", "life", "holes", "producers", "without"):
+    for name in ("landed", "parent", "incarnation", "holes", "producers", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_columns]

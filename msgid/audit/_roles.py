@@ -94,7 +94,7 @@ class Roles:
         self._near = "landed" if columns.landed else "sent"
         if columns.id is not None or "BLOB" in types.values():  # they need NumPy, whose import takes a while
             _add_functions(duck)
-        keys = [*columns.source, *([] if columns.life is None else [columns.life])]
+        keys = [*columns.source, *([] if columns.incarnation is None else [columns.incarnation])]
         roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
         if columns.offset is not None:
             roles["off"] = _offset(columns.offset, types[columns.offset])
@@ -254,10 +254,10 @@ def _logs(duck: Duck, base: str, columns: Columns, types: list[str]) -> Logs:
     """
     keys = [f"k{place}" for place in range(len(types))]
     texts = [_text(key, type) for key, type in zip(keys, types, strict=True)]
-    sources, life = texts[: len(columns.source)], texts[len(columns.source) :]
+    sources, incarnation = texts[: len(columns.source)], texts[len(columns.source) :]
     name = f"{literal(columns.prefix)} || {' || {} || '.format(literal('/')).join(sources) or literal(LOG)}"
-    if life:
-        name = f"{name} || coalesce('@' || {life[0]}, '')"
+    if incarnation:
+        name = f"{name} || coalesce('@' || {incarnation[0]}, '')"
     placed = " AND ".join(f"{key} IS NOT NULL" for key in keys[: len(sources)]) or "true"
     named = f"(SELECT DISTINCT {', '.join(keys)} FROM {base} WHERE {placed})" if keys else "(SELECT 1)"
     ranked = f"SELECT dense_rank() OVER (ORDER BY name) AS log, * FROM (SELECT {name} AS name, * FROM {named})"

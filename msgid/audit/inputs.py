@@ -43,8 +43,8 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
         raise ValueError("cannot audit the table: it must have IDs, or offsets, got neither")
     if columns.source and columns.offset is None:
         raise ValueError("`offset` must be a column of the table if `source` is given, got None")
-    if columns.life is not None and columns.offset is None:
-        raise ValueError("`offset` must be a column of the table if `life` is given, got None")
+    if columns.incarnation is not None and columns.offset is None:
+        raise ValueError("`offset` must be a column of the table if `incarnation` is given, got None")
     return columns
 
 
@@ -68,7 +68,7 @@ def check_joined(has_slash: Sequence[bool | None]) -> None:
 
 
 def check_named_by(name: str, kind: str, type: object) -> None:
-    """Raise ValueError if values of a type do not name a log or a life: their text depends on the engine.
+    """Raise ValueError if values of a type do not name a log or an incarnation: their text depends on the engine.
 
     Args:
         name: The column.
@@ -77,4 +77,4 @@ def check_named_by(name: str, kind: str, type: object) -> None:
     """
     if kind not in ("text", "integer", "null", "date32", "date", "bool", "boolean"):
         words = f"got {quote(name)} of {type}: cast it to text"
-        raise ValueError(f"`source` and `life` must be columns of text, integers or dates, {words}")
+        raise ValueError(f"`source` and `incarnation` must be columns of text, integers or dates, {words}")

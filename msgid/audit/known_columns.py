@@ -76,7 +76,7 @@ def chosen_columns(names: Collection[str], named: Mapping[str, Any]) -> Columns:
         landed=chosen("landed"),
         content=known.content if content is None else tuple(content),
         parent=named.get("parent"),
-        life=named.get("life"),
+        incarnation=named.get("incarnation"),
     )
     if source is not None:
         columns = columns._replace(source=tuple(source))

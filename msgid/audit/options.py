@@ -33,7 +33,8 @@ class ColumnNames(TypedDict, total=False):
         timestamp: Column of the messages' own times: timestamps, milliseconds since 1970, or text that names its offset
             from UTC.
         content: Columns by which rows of one ID or offset are compared.
-        life: Column that names the life of a log that was deleted and created again. Each life is a log of its own.
+        incarnation: Column that names the incarnation of a log that was deleted and created again. Each one is a log
+            of its own.
     """
 
     id: str | None
@@ -41,7 +42,7 @@ class ColumnNames(TypedDict, total=False):
     offset: str | None
     timestamp: str | None
     content: str | Sequence[str] | None
-    life: str | None
+    incarnation: str | None
 
 
 class AuditOptions(ColumnNames, total=False):
@@ -81,7 +82,7 @@ class AuditOptions(ColumnNames, total=False):
     temp_dir: str | None
 
 
-COLUMNS: Final = ("id", "source", "offset", "timestamp", "content", "life")
+COLUMNS: Final = ("id", "source", "offset", "timestamp", "content", "incarnation")
 """The names of `ColumnNames`."""
 _COLUMNS_OF_AUDIT: Final = (*COLUMNS, "landed", "parent")
 _RULES: Final = ("holes", "producers", "without", "not_before", "clock_jump", "max_gaps", "timezone")

@@ -27,7 +27,7 @@ class Columns(NamedTuple):
         landed: Times at which the rows were written.
         content: Columns by which rows of one ID or offset are compared.
         parent: IDs of the messages from which derived IDs were made.
-        life: The column that names the life of a log.
+        incarnation: The column that names the incarnation of a log.
     """
 
     id: str | None = "id"
@@ -38,14 +38,16 @@ class Columns(NamedTuple):
     landed: str | None = None
     content: tuple[str, ...] = ()
     parent: str | None = None
-    life: str | None = None
+    incarnation: str | None = None
 
     @property
     def names(self) -> dict[str, str]:
         """The columns by the argument that names them."""
         single = {"id": self.id, "offset": self.offset, "timestamp": self.timestamp, "landed": self.landed}
         named = {
-            key: name for key, name in {**single, "parent": self.parent, "life": self.life}.items() if name is not None
+            key: name
+            for key, name in {**single, "parent": self.parent, "incarnation": self.incarnation}.items()
+            if name is not None
         }
         several = {"source": self.source, "content": self.content}
         return named | {f"{key} {n}": name for key, names in several.items() for n, name in enumerate(names)}

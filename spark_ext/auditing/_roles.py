@@ -182,13 +182,13 @@ def offset_column(df: DataFrame, name: str) -> Column:
 
 
 def source_column(df: DataFrame, columns: Columns) -> Column:
-    """Return the name of each row's log and its life; NULL if a part of it is NULL."""
+    """Return the name of each row's log and its incarnation; NULL if a part of it is NULL."""
     names = [text_column(df, name) for name in columns.source] or [F.lit(LOG)]
     log = reduce(lambda parts, name: F.concat(parts, F.lit("/"), name), names)
     log = F.concat(F.lit(columns.prefix), log) if columns.prefix else log
-    if columns.life is None:
+    if columns.incarnation is None:
         return log
-    return F.coalesce(F.concat(log, F.lit("@"), text_column(df, columns.life)), log)
+    return F.coalesce(F.concat(log, F.lit("@"), text_column(df, columns.incarnation)), log)
 
 
 def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:

@@ -144,7 +144,7 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     inside = ids_inside(df.columns, named)
     df = df if inside is None else message_format(inside.format).audited_rows(df)
     columns = checked_columns(df.columns, named)
-    for name in (*columns.source, *([] if columns.life is None else [columns.life])):
+    for name in (*columns.source, *([] if columns.incarnation is None else [columns.incarnation])):
         check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
     check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):
