@@ -159,15 +159,15 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     risk that a copy of a generator, with its node and pid and at half its rate, repeats an ID within a day: 1
     """
     generators, others = _grouped(values_of(ids), times)
-    told = [(sample, fingerprint(sample)) for sample in generators]
+    fingerprints = [(sample, fingerprint(sample)) for sample in generators]
     parsed = [id for sample in generators for id in sample.ids]
     nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
     shared = {layout.format_mac(node): reason for node in sorted(nodes) if (reason := shared_by(node))}
     most = max((_busiest(sample) for sample in generators), default=0)
-    risks = [_risk(sample, found) for sample, found in told]
+    risks = [_risk(sample, found) for sample, found in fingerprints]
     return Diagnosis(
         rows=len(parsed) + len(others),
-        makers=_makers(told, others),
+        makers=_makers(fingerprints, others),
         shared_nodes=shared,
         ids_per_second=most,
         collision_risk=max(risks, default=0.0),
@@ -196,10 +196,10 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
     return [Sample(*map(list, zip(*rows, strict=True))) for rows in samples.values()], others
 
 
-def _makers(told: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
+def _makers(fingerprints: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
     """Return a row for each set of clients, the most IDs first."""
     rows: dict[tuple[str, ...], Maker] = {}
-    for sample, found in sorted(told, key=lambda one: -len(one[0].ids)):
+    for sample, found in sorted(fingerprints, key=lambda one: -len(one[0].ids)):
         earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
         rows[found.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
     for found, count in Counter(map(_order_of_uuid, others)).items():

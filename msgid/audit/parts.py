@@ -252,11 +252,11 @@ def common_type(types: Iterable[str]) -> str | None:
     return None
 
 
-def cast(value: str, held: str, wanted: str) -> str:
+def cast(value: str, type: str, wanted: str) -> str:
     """Return the expression of a value of one type as another of its `common_type`."""
-    if held == wanted:
+    if type == wanted:
         return value
-    if held == "BLOB":  # of a UUID
+    if type == "BLOB":  # of a UUID
         value = f"CAST(hex({value}) AS UUID)"
     return f"CAST({value} AS {wanted})"
 

@@ -123,10 +123,10 @@ def format_of(name: str) -> Format | None:
     return _ENDINGS.get(ending)
 
 
-def told_by(data: bytes) -> Format:
+def sniffed_format(data: bytes) -> Format:
     """Return the format that the first bytes tell: text with one ID per line does not have a comma or a tab.
 
-    >>> told_by(b"id,n"), told_by(b' {"id": 1}'), told_by(b"0156F7E71C361B21BC024CCDBE00000007")
+    >>> sniffed_format(b"id,n"), sniffed_format(b' {"id": 1}'), sniffed_format(b"0156F7E71C361B21BC024CCDBE00000007")
     ('csv', 'json', 'text')
     """
     if data.startswith(b"PAR1"):
@@ -267,7 +267,7 @@ def _as_file(
     if compression != "none":
         with _opened(path, compression) as stream:
             head = stream.read(_HEAD)
-    format = format or told_by(head)
+    format = format or sniffed_format(head)
     if compression == "zstd":
         _check_zstd(place)
     if compression in ("bz2", "lz4") or (compression != "none" and format in ("parquet", "arrow")):

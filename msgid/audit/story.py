@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAIN: Final = "message"
 DEAD: Final = "dead letter"
-MADE: Final = "made from it"
+CHILD: Final = "made from it"
 CARRIERS: Final = ("headers", "properties", "attributes")
 """The columns that hold values by name. One of the values can be the ID of a message, or its first place."""
 _DEAD_KINDS: Final = ("failed", "too late", "changed", "conflict", "not tried", "malformed", "poisoned")
@@ -102,7 +102,7 @@ def carried_by(values: Mapping[str, Any]) -> dict[str, str]:
     carried: dict[str, str] = {}
     for name, value in values.items():
         if name in CARRIERS:
-            carried |= {one: text_of(held) for one, held in values_in(value).items()}
+            carried |= {one: text_of(cell) for one, cell in values_in(value).items()}
         elif name == "key" and isinstance(value, bytes):
             carried[name] = key_text(value)
         elif isinstance(value, str) or (name == rocketmq.REDELIVERIES and value is not None):
@@ -110,15 +110,15 @@ def carried_by(values: Mapping[str, Any]) -> dict[str, str]:
     return carried
 
 
-def values_in(held: Any) -> dict[str, Any]:
+def values_in(cell: Any) -> dict[str, Any]:
     """Return the values by name of a mapping, of pairs, of structs, or of their JSON."""
-    if isinstance(held, str):
+    if isinstance(cell, str):
         with suppress(ValueError, RecursionError):
-            held = json.loads(held)
-    if isinstance(held, dict):
-        held = [*held.items()]
+            cell = json.loads(cell)
+    if isinstance(cell, dict):
+        cell = [*cell.items()]
     values: dict[str, Any] = {}
-    for one in held if isinstance(held, list) else ():
+    for one in cell if isinstance(cell, list) else ():
         pair = [*one.values()] if isinstance(one, dict) else one
         if isinstance(pair, list | tuple) and len(pair) > 1 and pair[1] is not None:
             is_struct = isinstance(pair[1], dict) and "value" in pair[1]  # of kind and value, in the table of messages
@@ -168,12 +168,12 @@ def story(rows: Sequence[Row], handled: Sequence[Any], ids: Sequence[str]) -> li
     was_dead = False
     for row in ordered:
         where = f"in {row.log} at offset {row.offset}" if row.log is not None and row.offset is not None else ""
-        if row.role not in (MAIN, DEAD, MADE):
+        if row.role not in (MAIN, DEAD, CHILD):
             events.append(
                 Event(row.at, "output", " ".join(filter(None, (f"{row.role}, {row.id}, landed", where))), row.evidence)
             )
             continue
-        if row.role == MADE:
+        if row.role == CHILD:
             events.append(Event(row.at, "output", f"{row.id or 'a row'} is made from it", row.evidence))
             continue
         death = _death(row)

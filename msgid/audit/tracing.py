@@ -17,8 +17,8 @@ from msgid.audit.known_columns import known_table
 from msgid.audit.options import columns_in
 from msgid.audit.story import (
     CARRIERS,
+    CHILD,
     DEAD,
-    MADE,
     MAIN,
     Row,
     Trace,
@@ -358,7 +358,7 @@ class Input:
         if role is None and first is not None and wanted.is_at(*first):
             role = DEAD
         if role is None and parent is not None:
-            role = MADE if wanted.role_of(parent) == MAIN else None
+            role = CHILD if wanted.role_of(parent) == MAIN else None
         return None if role is None else row._replace(role=role)
 
     def help(self, wanted: Wanted) -> list[str]:
@@ -501,7 +501,7 @@ def _traced(
         rows = [row for one in searched for row in one.rows(wanted)]
     keys = {str(row.carried["key"]) for row in rows if row.carried.get("key")}
     handled = [] if store is None else [entry for id in wanted.ids for entry in store.handled(id, keys)]
-    found = bool(handled) or any(row.role != MADE for row in rows)
+    found = bool(handled) or any(row.role != CHILD for row in rows)
     has_row = any(row.role in (MAIN, DEAD) for row in rows)
     has_message = bool(handled) or has_row
     if not has_row:

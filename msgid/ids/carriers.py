@@ -88,11 +88,13 @@ def arrow_of(values: Any) -> Any:
     if hasattr(values, "dtype") and hasattr(values, "tolist"):  # of NumPy
         if values.ndim == 1 and values.dtype.kind in "biufmM":
             mask = getattr(values, "mask", None)
-            return _made(lambda: pa.array(getattr(values, "data", values) if mask is not None else values, mask=mask))
+            return _to_arrow(
+                lambda: pa.array(getattr(values, "data", values) if mask is not None else values, mask=mask)
+            )
         rows = values.tolist()  # None if masked; a row of bytes is a list of them
         values = [None if None in row else bytes(row) for row in rows] if values.ndim > 1 else rows
     elif hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
-        return _made(lambda: pa.chunked_array(values))
+        return _to_arrow(lambda: pa.chunked_array(values))
     return _of_list([None if is_missing(value) else plain(value) for value in values])
 
 
@@ -113,14 +115,14 @@ def _of_list(values: list[Any]) -> Any:
             value if value is None else identity(value) if isinstance(value, bytes) and value else _text(value)
             for value in values
         ]
-    return _made(lambda: pa.array(values), values)
+    return _to_arrow(lambda: pa.array(values), values)
 
 
 def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _made(make: Callable[[], Any], values: Sequence[Any] = ()) -> Any:
+def _to_arrow(make: Callable[[], Any], values: Sequence[Any] = ()) -> Any:
     """Return the array that a function makes.
 
     Raises:
@@ -147,10 +149,10 @@ def _of_pandas(series: Any) -> Any:
     import pyarrow as pa
 
     if series.dtype.kind != "O" or str(series.dtype) != "object":
-        return _made(lambda: pa.Array.from_pandas(series))
+        return _to_arrow(lambda: pa.Array.from_pandas(series))
     pandas = sys.modules["pandas"]
     if pandas.api.types.infer_dtype(series, skipna=True) in ("string", "bytes"):
-        return _made(lambda: pa.Array.from_pandas(series))
+        return _to_arrow(lambda: pa.Array.from_pandas(series))
     return arrow_of(series.tolist())
 
 
@@ -158,7 +160,7 @@ def _of_polars(series: Any) -> Any:
     kind = str(series.dtype)
     if kind.startswith("Object") or "Int128" in kind:  # the addresses of the objects; no type of Arrow
         raise UnreadColumn(f"is of the type {kind} of Polars: {CAST}", kind)
-    return _made(series.to_arrow)
+    return _to_arrow(series.to_arrow)
 
 
 def readable(array: Any) -> Any:

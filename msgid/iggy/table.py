@@ -236,8 +236,8 @@ def _batch(
     import numpy as np
     import pyarrow as pa
 
-    def binary(held: bytes | memoryview, offsets: Any) -> pa.Array:
-        return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(held)])
+    def binary(data: bytes | memoryview, offsets: Any) -> pa.Array:
+        return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
     count, columns = len(rows), schema()
     # One Arrow array over the original bytes has a slice before each payload and the payload, in turns. Every second

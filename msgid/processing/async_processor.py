@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from msgid.processing.flow import AppendAll, Publish, Read, Run, Settle, Wait, finished, next_action
+from msgid.processing.flow import AppendAll, Publish, Read, RunHandler, Settle, Wait, finished, next_action
 from msgid.processing.memory import MemoryStore
 from msgid.processing.processor import BATCH, BaseProcessor, batches_of
 from msgid.shared.handler_message import Message
@@ -76,7 +76,7 @@ class AsyncProcessor(BaseProcessor):
 
     async def _do(self, action: Action) -> Any:
         match action:
-            case Run():
+            case RunHandler():
                 try:
                     state, message, context = self._before(action)
                     return self._ran(await _called("handler", self._handler(state, message, context)), context)

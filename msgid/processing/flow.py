@@ -1,6 +1,6 @@
 """The rules for messages, without side effects: what a message is, and the sequence of actions for a batch.
 
-`decide_known` and `decide` are the rule for one message, before and after its handler runs. Spark's `process` and
+`decide_known` and `judge` are the rule for one message, before and after its handler runs. Spark's `process` and
 `Flow` call them for each message. `Flow` handles a batch by a generator of actions: a processor runs each action and
 sends the result back. The processor for plain functions and the processor for coroutines share this sequence.
 """
@@ -62,7 +62,7 @@ class Read(NamedTuple):
     wanted: Sequence[tuple[str, str]]
 
 
-class Run(NamedTuple):
+class RunHandler(NamedTuple):
     """The action that runs the handler. Its result is `Ran`, or the handler's error."""
 
     state: bytes | None
@@ -96,7 +96,7 @@ class Wait(NamedTuple):
     seconds: float
 
 
-Action = Read | Run | Wait | AppendAll | Publish | Settle
+Action = Read | RunHandler | Wait | AppendAll | Publish | Settle
 
 
 class Retries(NamedTuple):
@@ -162,7 +162,7 @@ def decide_known(message: Message, earlier: Earlier | None, forgotten: int | Non
     return None if earlier.outputs is None else _DUPLICATE
 
 
-def decide(message: Message, earlier: Earlier | None, ran: Ran | BaseException) -> Decision:
+def judge(message: Message, earlier: Earlier | None, ran: Ran | BaseException) -> Decision:
     """Return what a message is after its handler has run on the state before it.
 
     Args:
@@ -213,7 +213,7 @@ def error_text(error: BaseException) -> str:
 class _Chain:
     """The messages of one key in a batch; each is handled against the state that the previous one made."""
 
-    __slots__ = ("entries", "made", "places", "publishes", "reading", "state", "stored_at")
+    __slots__ = ("entries", "places", "publishes", "reading", "readings", "state", "stored_at")
 
     def __init__(self, reading: Reading, stored_at: int) -> None:
         self.reading = reading
@@ -221,7 +221,7 @@ class _Chain:
         self.publishes = False
         self.state = reading.state
         self.entries: list[Entry] = []
-        self.made: dict[str, Reading] = {}
+        self.readings: dict[str, Reading] = {}
         self.places: list[int] = []
 
 
@@ -312,7 +312,7 @@ class Flow:
                 if chain is None:
                     chain = chains[message.key] = _Chain(reading, stored_at)
                 chain.places.append(place)
-                known = chain.made.get(message.id)
+                known = chain.readings.get(message.id)
             began = self._clock()
             outcome = yield from self._one(message, known, chain)
             outcomes[place] = outcome, (self._clock() - began) / 1e9
@@ -358,8 +358,8 @@ class Flow:
             raw, written = loads(earlier.outputs)
             return Outcome(decided.kind, self._loads(raw), read_outputs(message.id, written))
         before = earlier.state if earlier is not None else None if chain is None else chain.state
-        ran, attempts = yield from self._attempts(Run(before, message))
-        kind, error = decide(message, earlier, ran)
+        ran, attempts = yield from self._attempts(RunHandler(before, message))
+        kind, error = judge(message, earlier, ran)
         if error is not None:
             return Outcome(kind, error=error, attempts=attempts)
         if kind == "new":
@@ -368,7 +368,7 @@ class Flow:
         state = self._loads(ran.raw) if self._keep_outputs else ran.state
         return Outcome(kind, state, read_outputs(message.id, ran.written), None, attempts)
 
-    def _attempts(self, run: Run) -> Generator[Action, Any, tuple[Any, int]]:
+    def _attempts(self, run: RunHandler) -> Generator[Action, Any, tuple[Any, int]]:
         """Run the handler until it returns or its error is final; return the last result, and the number of runs."""
         number = 0
         while True:
@@ -385,7 +385,7 @@ class Flow:
         outputs = dumps([ran.raw, ran.written]) if self._keep_outputs else None
         version = chain.reading.version + len(chain.entries) + 1
         fingerprint = ran.fingerprint + body_fingerprint(message.body)
-        chain.made[message.id] = Reading(version, chain.state, version, fingerprint, outputs)
+        chain.readings[message.id] = Reading(version, chain.state, version, fingerprint, outputs)
         chain.entries.append(Entry(message.id, ran.raw, fingerprint, chain.stored_at, message.at, outputs))
         chain.state = ran.raw
         chain.publishes |= bool(ran.written)

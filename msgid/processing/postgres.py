@@ -336,7 +336,7 @@ class PostgresStore(SqlStore):
             raise InvalidStore(f"cannot use the database: its encoding must be UTF8, got {encoding}")
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = (connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)) if has else None
-        self._check_schema("the database", found)
+        self._check_tables("the database", found)
         if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
             raise InvalidStore("cannot use the database: its synchronous_commit is off, so a crash would lose messages")
         if found is None and not self._creates:

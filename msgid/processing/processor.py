@@ -20,7 +20,7 @@ from msgid.processing.flow import (
     Ran,
     Read,
     Retries,
-    Run,
+    RunHandler,
     Settle,
     Wait,
     error_text,
@@ -188,7 +188,7 @@ class BaseProcessor(Flow):
         except Exception:
             _log.exception("%s: observe raised an error", self.name)
 
-    def _before(self, action: Run) -> tuple[Any, Message, Context]:
+    def _before(self, action: RunHandler) -> tuple[Any, Message, Context]:
         """Return the handler's own copies of state and message, and the context, for one attempt."""
         message = action.message
         own = message.with_body(own_copy(message.body))
@@ -290,7 +290,7 @@ class Processor(BaseProcessor):
 
     def _do(self, action: Action) -> Any:
         match action:
-            case Run():
+            case RunHandler():
                 # An exception of another base, such as the SystemExit of a signal handler, ends the processor.
                 try:
                     state, message, context = self._before(action)

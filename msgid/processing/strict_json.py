@@ -66,7 +66,7 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "$uuid": UUID,
     "$microseconds": lambda count: count * _MICROSECOND,
     "$map": dict,
-    "$dict": lambda held: held,
+    "$dict": lambda inner: inner,
 }
 
 _BASES: Final[dict[type, Callable[[Any], Any]]] = {
@@ -164,9 +164,9 @@ def own_copy(value: Any) -> Any:
     if kind in _IMMUTABLE:
         return value
     if kind is dict:
-        return {key: held if type(held) in _IMMUTABLE else own_copy(held) for key, held in value.items()}
+        return {key: inner if type(inner) in _IMMUTABLE else own_copy(inner) for key, inner in value.items()}
     if kind is list:
-        return [held if type(held) in _IMMUTABLE else own_copy(held) for held in value]
+        return [inner if type(inner) in _IMMUTABLE else own_copy(inner) for inner in value]
     if isinstance(value, GeneratorType | AsyncGeneratorType | memoryview):
         raise _refusal(value)
     return copy.deepcopy(value)
@@ -197,13 +197,13 @@ def _decoded(text: str) -> Any:
 def _needs_tags(value: Any) -> bool:
     """Return whether a value contains types that JSON does not have."""
     if type(value) is dict:
-        for key, held in value.items():
-            if type(key) is not str or (type(held) not in _SCALARS and _needs_tags(held)):
+        for key, inner in value.items():
+            if type(key) is not str or (type(inner) not in _SCALARS and _needs_tags(inner)):
                 return True
         return len(value) == 1 and key in _READ
     if type(value) is list:
-        for held in value:  # noqa: SIM110
-            if type(held) not in _SCALARS and _needs_tags(held):
+        for inner in value:  # noqa: SIM110
+            if type(inner) not in _SCALARS and _needs_tags(inner):
                 return True
         return False
     return type(value) not in _SCALARS
@@ -217,7 +217,7 @@ def _tagged(value: Any, *, ordered: bool = False) -> Any:
     if isinstance(value, dict):
         return _tagged_dict(value, ordered)
     if isinstance(value, list | tuple):
-        return [held if type(held) in _SCALARS else _tagged(held, ordered=ordered) for held in value]
+        return [inner if type(inner) in _SCALARS else _tagged(inner, ordered=ordered) for inner in value]
     if kind is bytes:
         return {"$bytes": base64.b64encode(value).decode()}
     if kind is Decimal:
@@ -251,30 +251,30 @@ def _refusal(value: Any) -> TypeError:
 
 def _tagged_dict(value: dict[Any, Any], ordered: bool) -> dict[str, Any]:
     texts = True
-    held_of = {}
-    for key, held in value.items():
+    inner_of = {}
+    for key, inner in value.items():
         if type(key) is not str:
             texts = False
-        held_of[key] = held if type(held) in _SCALARS else _tagged(held, ordered=ordered)
+        inner_of[key] = inner if type(inner) in _SCALARS else _tagged(inner, ordered=ordered)
     if not texts:
-        pairs = [[_tagged(key, ordered=ordered), held] for key, held in held_of.items()]
+        pairs = [[_tagged(key, ordered=ordered), inner] for key, inner in inner_of.items()]
         return {"$map": sorted(pairs, key=lambda pair: json.dumps(pair[0], sort_keys=True)) if ordered else pairs}
-    if len(held_of) == 1 and next(iter(held_of)) in _READ:
-        return {"$dict": held_of}
-    return held_of
+    if len(inner_of) == 1 and next(iter(inner_of)) in _READ:
+        return {"$dict": inner_of}
+    return inner_of
 
 
 def _untagged(value: Any) -> Any:
     if type(value) is list:
-        return [_untagged(held) for held in value]
+        return [_untagged(inner) for inner in value]
     if type(value) is not dict:
         return value
     if len(value) == 1:
-        ((name, held),) = value.items()
+        ((name, inner),) = value.items()
         if name == "$dict":
-            return {key: _untagged(inner) for key, inner in held.items()}
+            return {key: _untagged(nested) for key, nested in inner.items()}
         if name == "$map":
-            return {_as_key(_untagged(key)): _untagged(inner) for key, inner in held}
+            return {_as_key(_untagged(key)): _untagged(nested) for key, nested in inner}
         if name in _READ:
-            return _READ[name](held)
-    return {key: _untagged(held) for key, held in value.items()}
+            return _READ[name](inner)
+    return {key: _untagged(inner) for key, inner in value.items()}

@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegralType
 
 from msgid.audit.inputs import checked_columns
 from msgid.audit.options import columns_in
-from msgid.audit.story import MADE, MAIN
+from msgid.audit.story import CHILD, MAIN
 from msgid.audit.tracing import Wanted
 from msgid.shared.validate import quote
 from spark_ext.auditing._roles import source_column
@@ -75,7 +75,7 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
         at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
-        roles[MADE] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])
+        roles[CHILD] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])
     if not roles:
         raise ValueError(f"cannot search the table for {quote(id)}: it must have a column of IDs, got {df.columns}")
     named = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))

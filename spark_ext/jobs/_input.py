@@ -399,7 +399,7 @@ def _check_quotes(uris: list[str], chosen: _Csv) -> None:
     for uri in uris:
         path, last, ends = path_of_uri(uri), [""], set()
 
-        def told(lines: Iterable[str], last: list[str] = last) -> Iterator[str]:
+        def remembered(lines: Iterable[str], last: list[str] = last) -> Iterator[str]:
             for line in lines:
                 last[0] = line
                 yield line
@@ -408,7 +408,7 @@ def _check_quotes(uris: list[str], chosen: _Csv) -> None:
         with files.open_input_stream(inner) as file:  # decompresses files by their endings
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             try:
-                for _ in chosen.rows(told(text)):
+                for _ in chosen.rows(remembered(text)):
                     ends.add(last[0][len(last[0].rstrip("\r\n")) :])
             except (csv.Error, UnicodeDecodeError) as error:
                 raise BadInput(f"cannot read {path}: {error}") from None

@@ -119,7 +119,7 @@ _REPLACE: Final = (
 _OTHER: Final = "ROW({ours}) IS DISTINCT FROM ROW({theirs})"
 _NOT_EARLIER: Final = " AND NOT ({earlier} AND NOT (ROW({latest_values}) IS NULL))"
 """Not a row that loses against the stored one. A row without a value of order is a conflict, and not an earlier row."""
-_FOUND: Final = (
+_DIFFERENCES: Final = (
     "SELECT count(*) - count({held_key}), count(*) FILTER (WHERE {differs} AND {held_key} IS NOT NULL) "
     "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON ROW({held_keys}) = ROW({new_keys})"
 )
@@ -361,7 +361,7 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
     return types
 
 
-def _takes(held: str, type: str) -> bool:
+def _takes(stored: str, type: str) -> bool:
     """Return whether a column of a table holds each value of a type unchanged, or refuses it.
 
     Examples
@@ -370,8 +370,8 @@ def _takes(held: str, type: str) -> bool:
     (True, False, True)
     """
     if type.endswith("[]"):
-        return held in ("json", "jsonb") or (held.endswith("[]") and _takes(held[:-2], type[:-2]))
-    return held == type or any(re.fullmatch(own, type) and re.fullmatch(other, held) for own, other in _HOLDS)
+        return stored in ("json", "jsonb") or (stored.endswith("[]") and _takes(stored[:-2], type[:-2]))
+    return stored == type or any(re.fullmatch(own, type) and re.fullmatch(other, stored) for own, other in _HOLDS)
 
 
 def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
@@ -549,21 +549,21 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
         "JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         [oid],
     ).fetchall()
-    held, kinds = {name: type for name, type, _ in columns}, {name: kind for name, _, kind in columns}
+    stored_types, kinds = {name: type for name, type, _ in columns}, {name: kind for name, _, kind in columns}
     for name, type in target.types.items():
-        if evolve and name not in held:
+        if evolve and name not in stored_types:
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
-            held[name] = type
-        if not _takes(held.get(name, ""), type):
-            found = f"it is {held[name]}" if name in held else "it is missing: evolve=True adds it"
-            cure = _PADDED if held.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
+            stored_types[name] = type
+        if not _takes(stored_types.get(name, ""), type):
+            found = f"it is {stored_types[name]}" if name in stored_types else "it is missing: evolve=True adds it"
+            cure = _PADDED if stored_types.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
             raise target.error(f"column {name!r} must be {type}, and {found}{f', {cure}' if cure else ''}")
         if name in target.latest_by and type == "text":
             encoding = connection.info.parameter_status("server_encoding")
-            if not re.fullmatch(_ORDERED_TEXT, held[name]) or encoding not in ("UTF8", "SQL_ASCII"):
+            if not re.fullmatch(_ORDERED_TEXT, stored_types[name]) or encoding not in ("UTF8", "SQL_ASCII"):
                 raise target.error(
                     f"column {name!r} of latest_by must be text or varchar in a database of the encoding UTF8, and it "
-                    f"is {held[name]} in {encoding}: its order is not that of Spark. Name another column"
+                    f"is {stored_types[name]} in {encoding}: its order is not that of Spark. Name another column"
                 )
     unique = connection.execute(
         "SELECT FROM pg_index i WHERE indrelid = %s AND indisunique AND indnkeyatts = %s AND indpred IS NULL "
@@ -575,7 +575,7 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
         raise target.error(
             f"it must have a unique index on {', '.join(map(repr, target.keys))}, which must be NOT NULL"
         )
-    return {name: held[name] for name in target.types}
+    return {name: stored_types[name] for name in target.types}
 
 
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
@@ -650,9 +650,9 @@ def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], copi
         inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
         if inserted == copied and is_plain:
             return Upserted(inserted, 0, 0)  # no row met another one of its key
-        is_same = _run(connection, _FOUND, names).fetchone() == (0, 0)
+        is_same = _run(connection, _DIFFERENCES, names).fetchone() == (0, 0)
     else:
-        missing, different = _run(connection, _FOUND, names).fetchone()
+        missing, different = _run(connection, _DIFFERENCES, names).fetchone()
         inserted = _store_missing(connection, names) if missing else 0
         is_same = inserted == missing and not different
     if is_same:

@@ -9,7 +9,7 @@ from spark_ext.streaming._processing import history
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
-from spark_ext.streaming._state.bucket_log import Log
+from spark_ext.streaming._state.bucket_log import BucketLog
 from spark_ext.streaming._state.bucket_state import CHECK_BUCKET
 from spark_ext.streaming._state.buckets import bucket_keys
 from spark_ext.streaming._state.packed_rows import packer
@@ -67,7 +67,7 @@ class Checkpoint:
 
 def small_log(monkeypatch, sizes):
     """Let the logs of `process` have small pages."""
-    monkeypatch.setattr(history, "Log", functools.partial(Log, sizes=sizes))
+    monkeypatch.setattr(history, "Log", functools.partial(BucketLog, sizes=sizes))
 
 
 def settings(**changes):

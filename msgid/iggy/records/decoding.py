@@ -43,7 +43,7 @@ def later_codes(code: int, *, upgrade: bool) -> tuple[int, ...]:
     return (code, *LATER.get(code, ())) if upgrade else (code,)
 
 
-class Found(NamedTuple):
+class DecodedRows(NamedTuple):
     """The result of `LogDecoder.decode`."""
 
     rows: bytes
@@ -87,7 +87,7 @@ class LogDecoder:
         """Start anew behind torn bytes, with a record of a layout."""
         self.code, self.within = code, 0
 
-    def decode(self, data: bytes | memoryview, known: int, base: int = 0) -> Found:
+    def decode(self, data: bytes | memoryview, known: int, base: int = 0) -> DecodedRows:
         """Return the whole messages of bytes.
 
         Args:
@@ -97,12 +97,12 @@ class LogDecoder:
         """
         if self.code is None:
             if not len(data):
-                return Found(b"", 0, 0, None)
+                return DecodedRows(b"", 0, 0, None)
             detection = detect(data, known=known, first_offset=self._first_offset, poll=self._poll, limit=self.limit)
             if detection.layout is None:
                 if detection.needed:
-                    return Found(b"", 0, detection.needed, None)
-                return Found(b"", 0, 0, detection.error(base))
+                    return DecodedRows(b"", 0, detection.needed, None)
+                return DecodedRows(b"", 0, 0, detection.error(base))
             self.code = LAYOUTS[detection.layout].code
         rows: list[bytes] = []
         place, accepted = 0, _NOWHERE
@@ -117,19 +117,19 @@ class LogDecoder:
             if not needed and not self._poll:  # no file of a killed server
                 needed, next_place = self._after_torn(data, place, known)
             if needed:
-                return Found(b"".join(rows), place, needed, None)
+                return DecodedRows(b"".join(rows), place, needed, None)
             if next_place:
                 reason = f"a torn message of {next_place - place} bytes before the next one"
-                return Found(b"".join(rows), place, 0, InvalidMessage(reason, base + place))
+                return DecodedRows(b"".join(rows), place, 0, InvalidMessage(reason, base + place))
             accepted = place
         if self.within:
             self.within -= place
         whole = b"".join(rows)
         if found.stop == Stop.END:
-            return Found(whole, place, 0, None)
+            return DecodedRows(whole, place, 0, None)
         if found.stop == Stop.MORE:
-            return Found(whole, place, found.value, None)
-        return Found(whole, place, 0, _error(found, NAMES[self.code], known, base))
+            return DecodedRows(whole, place, found.value, None)
+        return DecodedRows(whole, place, 0, _error(found, NAMES[self.code], known, base))
 
     def _upgrade(self, data: bytes | memoryview, place: int, known: int) -> int:
         """Go on in a later layout if its checksum holds; return how many bytes are needed to know that."""
@@ -217,7 +217,7 @@ class LogReader:
         self._left = length
         self._base = base
         self._first_offset = first_offset
-        self._held = b""
+        self._buffered = b""
         self._ended = length == 0
         self._credit = Credit(_FIRST_CREDIT)
 
@@ -226,9 +226,9 @@ class LogReader:
         wanted = self._chunk
         while True:
             self._fill(wanted)
-            found = self._decoder.decode(self._held, self._known, self._base)
+            found = self._decoder.decode(self._buffered, self._known, self._base)
             if found.rows:
-                yield Chunk(self._held, self._base, found.rows, found.place)
+                yield Chunk(self._buffered, self._base, found.rows, found.place)
             self._drop(found.place)
             if found.error is not None and raises:
                 raise found.error
@@ -236,7 +236,7 @@ class LogReader:
                 yield from self._torn(found.error)
             elif self._ended and not found.needed:
                 return
-            wanted = max(len(self._held) + self._chunk, found.needed)
+            wanted = max(len(self._buffered) + self._chunk, found.needed)
 
     def _torn(self, error: InvalidMessage) -> Iterator[Chunk]:
         """Yield torn bytes, and stop at the next record or at the end of the log."""
@@ -245,9 +245,9 @@ class LogReader:
         torn: list[bytes] = []
         start, passed = 1, 0
         while True:
-            stop = len(self._held) if self._ended else max(len(self._held) - SPAN, start)
+            stop = len(self._buffered) if self._ended else max(len(self._buffered) - SPAN, start)
             found = find(
-                memoryview(self._held), start, stop, codes, known=self._known, limit=self._decoder.limit,
+                memoryview(self._buffered), start, stop, codes, known=self._known, limit=self._decoder.limit,
                 lowest=self._first_offset, credit=self._credit, base=self._base,
             )  # fmt: skip
             if found.needed:
@@ -255,11 +255,11 @@ class LogReader:
                 self._fill(found.needed)
                 continue
             place = stop if found.at < 0 else found.at
-            torn.append(self._held[:place])
+            torn.append(self._buffered[:place])
             passed += place
             self._drop(place)
             self._credit.left += _CREDIT * place
-            is_last = found.at >= 0 or (self._ended and not self._held)
+            is_last = found.at >= 0 or (self._ended and not self._buffered)
             if passed >= _TORN_MAX or is_last:
                 yield from _pieces(b"".join(torn), self._base - passed, error)
                 torn, passed = [], 0
@@ -267,27 +267,27 @@ class LogReader:
                 self._decoder.go_on(code if found.at < 0 else found.code)
                 return
             start = 0
-            self._fill(len(self._held) + self._chunk)
+            self._fill(len(self._buffered) + self._chunk)
 
     @property
     def _known(self) -> int:
         """Where the log ends, counted from the first byte that is held; -1 if that is not known."""
         if self._ended:
-            return len(self._held)
-        return -1 if self._left is None else len(self._held) + self._left
+            return len(self._buffered)
+        return -1 if self._left is None else len(self._buffered) + self._left
 
     def _fill(self, wanted: int) -> None:
         """Hold so many bytes if the log has them."""
-        while len(self._held) < wanted and not self._ended:
-            before, size = len(self._held), wanted - len(self._held)
+        while len(self._buffered) < wanted and not self._ended:
+            before, size = len(self._buffered), wanted - len(self._buffered)
             # The bytes that are read get no name, so a long record is in memory once.
-            self._held += self._file.read(size if self._left is None else min(size, self._left))
-            more = len(self._held) - before
+            self._buffered += self._file.read(size if self._left is None else min(size, self._left))
+            more = len(self._buffered) - before
             self._left = None if self._left is None else self._left - more
             self._ended = not more or self._left == 0
 
     def _drop(self, length: int) -> None:
-        self._held = self._held[length:]
+        self._buffered = self._buffered[length:]
         self._base += length
 
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid.processing.context import Context, fingerprint
-from msgid.processing.flow import Ran, decide, decide_known, error_text
+from msgid.processing.flow import Ran, decide_known, error_text, judge
 from msgid.processing.strict_json import dumps, loads, own_copy
 from msgid.shared.handler_message import Message
 from msgid.shared.known_tables import NEW
@@ -127,7 +127,7 @@ class Handling:
                 if isinstance(ran, Ran):
                     break
             assert ran is not None  # there is at least one attempt
-            decided = decide(message, earlier, ran)
+            decided = judge(message, earlier, ran)
         kind, error = decided
         if error is not None:
             text = error_text(error)

@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 USUAL: Final = Sizes()
-NEVER: Final = np.iinfo(np.int64).min
+BEFORE_ALL: Final = np.iinfo(np.int64).min
 """Earlier than every time: nothing expires."""
 
 
@@ -274,7 +274,7 @@ class Run:
         return page
 
 
-class Log:
+class BucketLog:
     """The entries of a bucket during one micro-batch; `commit` finishes it.
 
     Args:
@@ -287,7 +287,7 @@ class Log:
         ValueError: If another version wrote the entries.
     """
 
-    def __init__(self, values: Values, dead: int = NEVER, bare: int = NEVER, *, sizes: Sizes = USUAL) -> None:
+    def __init__(self, values: Values, dead: int = BEFORE_ALL, bare: int = BEFORE_ALL, *, sizes: Sizes = USUAL) -> None:
         self._values = values
         self._dead = dead
         self._bare = bare
