@@ -16,6 +16,7 @@ from msgid.ids.checked_bytes import is_uuid, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
+from msgid.ids.uuids import uuid_facts
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
 from msgid.shared.validate import INT32_MAX, check_installed, is_number, quote
 
@@ -65,10 +66,6 @@ _YEARS: Final = 50 * 366 * 86_400
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""
 _DAY: Final = 86_400
-_RFC_VARIANT: Final = 0b10
-"""The two highest bits of byte 8 of a UUID of RFC 9562."""
-_LAST_VERSION: Final = 8
-"""The last version of a UUID that RFC 9562 defines; the first is 1."""
 
 
 class Maker(NamedTuple):
@@ -218,17 +215,16 @@ def _order_of_uuid(value: object) -> Fingerprint:
     if not is_uuid(value):
         return unknown
     raw = uuid_bytes(value)
-    fits = _is_versioned
-    if not fits(raw) and fits(raw[::-1]):
+    if not _fits(raw) and _fits(raw[::-1]):
         return Fingerprint((IGGY_NUMBER,), 'UUIDs whose bytes are last to first: read them with uuid="number"')
-    if not fits(raw) and fits(raw[8:] + raw[:8]):
+    if not _fits(raw) and _fits(raw[8:] + raw[:8]):
         return Fingerprint((IGGY_HALVES,), "UUIDs whose halves are exchanged")
     return unknown
 
 
-def _is_versioned(raw: bytes) -> bool:
+def _fits(raw: bytes) -> bool:
     """Return whether 16 bytes have the variant of RFC 9562 and one of its versions."""
-    return raw[8] >> 6 == _RFC_VARIANT and 1 <= raw[6] >> 4 <= _LAST_VERSION
+    return uuid_facts(raw).version is not None
 
 
 def _busiest(sample: Sample) -> int:

@@ -87,7 +87,8 @@ def open_file(
         files: list[File] = []
         for one in paths:
             if isinstance(one, str | os.PathLike):
-                files += files_at(duck, os.fspath(one), format)
+                with reading(str(one)):
+                    files += files_at(duck, os.fspath(one), format)
             else:
                 files.append(open_file_object(duck, one, format))
         return _source_of_files(duck, name, files, delimiter, header)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgid.audit.known_columns import chosen_columns
@@ -33,7 +34,9 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
         if name not in names:
             held = list(names)
             if argument == name == "id":  # the default too
-                raise ValueError(f"a column named id is missing from {held}: pass `id`, or `offset` and `source`")
+                is_one = len(held) == 1 and re.search(r"[;|\t]", held[0])  # the whole header, by another separator
+                cure = "pass `delimiter`" if is_one else "pass `id`, or `offset` and `source`"
+                raise ValueError(f"a column named id is missing from {held}: {cure}")
             raise ValueError(f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {held}")
         if list(names).count(name) > 1:
             raise ValueError(

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import danube, kafka, rocketmq
-from msgid.ids.checked_bytes import is_uuid
+from msgid.ids.checked_bytes import is_uuid, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse
+from msgid.ids.uuids import uuid_facts
 from msgid.shared.handler_message import key_text
 from msgid.shared.moments import UNIX_EPOCH
 from msgid.shared.validate import quote, shown
@@ -52,6 +53,8 @@ class Trace(NamedTuple):
     """The events in the order of time. Events without a time are last."""
     notes: list[str]
     """Facts that help if the message is missing, and the parts that were not looked at."""
+    unread: tuple[str, ...] = ()
+    """The inputs that cannot be read, so the message may be in them; the notes have the reasons."""
 
     def __str__(self) -> str:
         lines = [f"message {self.id}{'' if self.found else ': not found'}"]
@@ -221,8 +224,10 @@ def _born(id: str) -> Event:
     try:
         known = parse(id)
     except ValueError:
-        kind = "UUID" if is_uuid(id) else "text"
-        return Event(None, "born", f"{id}: a {kind}, which holds neither time nor process", "the ID")
+        if not is_uuid(id):
+            return Event(None, "born", f"{id}: text of another kind", "the ID")
+        facts = uuid_facts(uuid_bytes(id))
+        return Event(facts.time, "born", f"{id}: a {facts}", "the ID")
     if not isinstance(known, MessageId):
         return Event(None, "born", f"{id}: {known.kind}, {known.host}", "the ID")
     text = {"position": f"at offset {known.pid << 32 | known.sequence} of a log", "derived": "derived from another ID"}

@@ -34,7 +34,7 @@ from msgid.ids.derived import derive_from_bytes, position_id
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import parse
 from msgid.shared.handler_message import read_id
-from msgid.shared.moments import moment_of
+from msgid.shared.moments import check_unit, moment_of
 from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ class Input:
         self._read: dict[tuple[str, int], dict[str, Any]] = {}
         self._done: set[str] = set()
         self.is_cut = False
+        self.untimed: str | None = None
+        """Why a time is not in the story."""
         source = open_file(duck, path, format=format)
         if any(part.kinds for part in source.parts):
             source = keep(duck, source, source.readable)
@@ -248,15 +250,20 @@ class Input:
         offset = self.columns.offset
         has_ids = self.columns.id is not None and wanted.ids and not wanted.has_position
         if offset is not None and not has_ids and (offsets := wanted.offsets()):
-            value = quoted(offset)
-            value = value if "INT" in self._source.columns[offset] else f"TRY_CAST({value} AS BIGINT)"
-            tests.append(f"{value} IN ({', '.join(map(str, sorted(offsets)))})")
+            tests.append(f"{self._number(offset)} IN ({', '.join(map(str, sorted(offsets)))})")
         for name in (*CARRIERS, rocketmq.OFFSET_ID):
             if name in self._source.readable:
                 tests += self._mentions(name, main, with_places=bool(wanted.places))
         rows = [self._row(wanted, *one) for one in self._selected(tests)] if tests else []
         found = [row for row in rows if row is not None]
         return found or self._other_spelling(wanted, main["VARCHAR"])
+
+    def _number(self, name: str) -> str:
+        """Return a column of offsets as integers; NULL for text that is not the digits of one."""
+        value = quoted(name)
+        if "INT" in self._source.columns[name]:
+            return value
+        return f"CASE WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN TRY_CAST({value} AS BIGINT) END"
 
     def _compares(self, name: str, value: str, type: str, forms: Sequence[Any]) -> list[str]:
         """Return the test that a column has one of several forms of an ID, if the statistics of the files allow it.
@@ -345,8 +352,11 @@ class Input:
             id, log = self._known.named({**values, **parsed})
         at = None
         for name in filter(None, (columns.timestamp, columns.landed)):
-            with suppress(ValueError, TypeError):
-                at = at or moment_of(name, values[name])
+            try:
+                check_unit(name, values[name], 1_000)
+                at = at or (None if values[name] is None else moment_of(name, values[name]))
+            except (ValueError, TypeError) as error:
+                self.untimed = str(error)
         place = path if path == self.name and not path.endswith(".parquet") else f"{path} row {number}"
         row = Row(MAIN, id, log, offset, at, _content(columns, values), carried, place, tuple(values))
         role = None if id is None else wanted.role_of(values[columns.id] if columns.id else id)
@@ -363,9 +373,19 @@ class Input:
 
     def help(self, wanted: Wanted) -> list[str]:
         """Return what the input has beside a message that it does not have: the neighbours in its log or process."""
-        columns, lines = self.columns, []
+        columns = self.columns
+        lines: list[str] = []
+        names_ids = (
+            self._known is not None
+            and self._known.named is not None
+            and any(name in CARRIERS for name in self._source.readable)
+        )
+        if columns.id is None and not names_ids:
+            lines.append(f"{self.name}: its IDs were not looked at, because no column is named id or chosen as the ID")
+        logs: list[str] = []
+        known: list[str] = []
         if columns.offset is not None and wanted.offsets():
-            number = f"TRY_CAST({quoted(columns.offset)} AS BIGINT)"
+            number = self._number(columns.offset)
             keys = [quoted(name) for name in columns.source]
             text = self._source.scan([*columns.source, columns.offset])
             grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -378,7 +398,12 @@ class Input:
                     f"SELECT {', '.join([*keys, ends])} FROM ({text}){grouped}"
                 ):
                     log = _log(columns, dict(zip(columns.source, parts, strict=True)))
-                    if log is None or same or not wanted.is_at(log, offset):
+                    if log is not None:
+                        logs.append(log)
+                    if log is None or not wanted.is_at(log, offset):
+                        continue
+                    known.append(log)
+                    if same:
                         continue
                     sides = [f"{before} landed before it" if before is not None else "nothing landed before it",
                              f"{after} after it" if after is not None else "nothing after it"]  # fmt: skip
@@ -386,8 +411,13 @@ class Input:
                     missing = f"it is missing, with offsets {low} to {high}" if high > low else "it is missing"
                     tail = " (it may not be read yet)" if after is None else ""
                     lines.append(f"{self.name}: offset {offset} of {log}: {missing}; {', '.join(sides)}{tail}")
+        for name, _ in wanted.places if logs and not known else ():
+            shown, more = sorted(set(logs))[:3], len(set(logs)) - 3
+            others = f" and {more:,} others" if more > 0 else ""
+            lines.append(f"{self.name}: log {name} is missing; it has {', '.join(shown)}{others}")
         id = columns.id
         if id is not None and self._source.columns[id] == "VARCHAR":
+            lines += self._around(id, wanted)
             for one in wanted._parsed():
                 if one.origin in ("position", "derived"):
                     continue
@@ -402,6 +432,16 @@ class Input:
                 if near:
                     lines.append(f"{self.name}: of the same process, it has {' and '.join(near)}")
         return lines
+
+    def _around(self, name: str, wanted: Wanted) -> list[str]:
+        """Return a line that names a text of a column of IDs that has the ID inside, such as a line of a log."""
+        texts = dict.fromkeys(text.upper() for text in wanted.values(children=False)["VARCHAR"])
+        tests = " OR ".join(f"contains(upper({quoted(name)}), {literal(text)})" for text in texts)
+        if not tests:
+            return []
+        ((around,),) = self._rows_of(f"SELECT min({quoted(name)}) FROM ({self._source.scan([name])}) WHERE {tests}")
+        inside = f"{self.name}: {quote(around)} contains it: an ID inside other text must be cut out first"
+        return [] if around is None else [inside]
 
 
 def _literal(value: Any) -> str:
@@ -465,10 +505,11 @@ def trace(
 
 def _opened(
     duck: Duck, paths: Sequence[Any], named: Mapping[str, Any], format: Format | None, *, has_store: bool
-) -> tuple[list[Input], list[str]]:
-    """Return the inputs that can be searched, and notes of the others."""
+) -> tuple[list[Input], list[str], list[str]]:
+    """Return the inputs that can be searched, notes of the others, and their names."""
     searched: list[Input] = []
     notes: list[str] = []
+    unread: list[str] = []
     for path in paths:
         try:
             searched.append(Input(duck, path, named, format))
@@ -477,17 +518,18 @@ def _opened(
         except ValueError as error:
             if len(paths) == 1 and not has_store:
                 raise
+            unread.append(str(path))
             notes.append(f"not looked at: {path}: {error}")
     for one in searched:
         notes += [f"not looked at: {one.name}: column {quote(name)} cannot be searched for an ID: cast it to text"
                   for name in one.unsearched]  # fmt: skip
-    return searched, notes
+    return searched, notes, unread
 
 
 def _traced(
     duck: Duck, wanted: Wanted, paths: Sequence[Any], store: Any, named: Mapping[str, Any], format: Format | None
 ) -> Trace:
-    searched, notes = _opened(duck, paths, named, format, has_store=store is not None)
+    searched, notes, unread = _opened(duck, paths, named, format, has_store=store is not None)
     rows = [row for one in searched for row in one.rows(wanted)]
     for _ in range(3):  # a row can tell another ID or position of the message
         known = len(wanted.ids), len(wanted.places)
@@ -500,7 +542,9 @@ def _traced(
             break
         rows = [row for one in searched for row in one.rows(wanted)]
     keys = {str(row.carried["key"]) for row in rows if row.carried.get("key")}
-    handled = [] if store is None else [entry for id in wanted.ids for entry in store.handled(id, keys)]
+    # A store has a message under the form of the ID in which it came: a UUID can be written without its dashes.
+    names = dict.fromkeys([*wanted.ids, *(str(one) for id in wanted.ids for one in forms_of(id).uuids)])
+    handled = [] if store is None else [entry for id in names for entry in store.handled(id, keys)]
     found = bool(handled) or any(row.role != CHILD for row in rows)
     has_row = any(row.role in (MAIN, DEAD) for row in rows)
     has_message = bool(handled) or has_row
@@ -512,8 +556,11 @@ def _traced(
         notes.append(f"outputs: none of output 0 to {OUTPUTS - 1} and new 1 to {OUTPUTS} was found in the inputs")
     if store is not None and not handled:
         notes.append("no handler of the store has handled it")
+    notes += [f"{one.name}: the story lacks times: {one.untimed}" for one in searched if one.untimed]
     cut = f"a search found more than {_MOST_ROWS:,} rows, and the story has the first of them"
     notes += [f"{one.name}: {cut}" for one in searched if one.is_cut]
     if store is None:
         notes.append("not looked at: the stores of processors (pass `store`)")
-    return Trace(wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted.ids), notes)
+    return Trace(
+        wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted.ids), notes, tuple(unread)
+    )

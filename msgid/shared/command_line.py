@@ -7,12 +7,14 @@ import re
 import shlex
 import sys
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 import msgid as library
 from msgid.ids import display as _display
+from msgid.ids.checked_bytes import is_uuid, uuid_bytes
+from msgid.ids.uuids import UuidFacts, uuid_facts
 from msgid.shared.moments import EPOCH, moment_of, seconds_since_epoch
 from msgid.shared.validate import quote
 
@@ -177,11 +179,17 @@ class _Line(NamedTuple):
 def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, timezone: str) -> None:
     """Show the fields of IDs of any version. '-' reads IDs from standard input, one per line.
 
-    A malformed ID is reported with its line number, or its number among the arguments. The other IDs are still shown,
-    and the exit status is 1.
+    Of a UUID with dashes, the version is shown, and the time and node if it has them. A malformed ID is reported with
+    its line number, or its number among the arguments. The other IDs are still shown, and the exit status is 1.
     """
 
-    def show(line: _Line, id: AnyId) -> None:
+    def show(line: _Line, id: AnyId | UuidFacts) -> None:
+        if isinstance(id, UuidFacts):
+            time = id.time and id.time.isoformat()
+            fields = {"kind": "uuid", **id._asdict(), "time": time}
+            shown = f"{id}  {line.text}{f'  made {time}' if time else ''}"
+            click.echo(json.dumps({"line": line.number, "input": line.text, **fields}) if as_json else shown)
+            return
         made = {}
         if near is not None and isinstance(id, library.ClientUniqueId):
             latest = EPOCH + timedelta(seconds=seconds_since_epoch("near", near))
@@ -197,7 +205,10 @@ def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, 
             console.print(Text.assemble(id.kind, "  ", (id.hex, "bold"), shown), soft_wrap=True)
             console.print(drawn(id))
 
-    _for_each(ids, show, as_json)
+    def read(text: str) -> AnyId | UuidFacts:
+        return uuid_facts(uuid_bytes(text)) if is_uuid(text) else library.parse(text)
+
+    _for_each(ids, read, show, as_json)
 
 
 @click.command(
@@ -211,23 +222,43 @@ def translate(ids: tuple[str, ...]) -> None:
     The canonical text has upper-case digits and the version in front. Two IDs are the same if and only if their
     canonical texts are equal. A malformed ID is reported with its line number, and the exit status is 1.
     """
-    _for_each(ids, lambda _, id: click.echo(id.canonical))
+    _for_each(ids, library.parse, lambda _, id: click.echo(id.canonical))
 
 
-def _for_each(ids: tuple[str, ...], show: Callable[[_Line, AnyId], None], as_json: bool = False) -> None:
+_Id = TypeVar("_Id")
+
+
+def _for_each(
+    ids: tuple[str, ...], read: Callable[[str], _Id], show: Callable[[_Line, _Id], None], as_json: bool = False
+) -> None:
     """Show each ID; report those that are malformed, and exit with status 1 if there is one."""
     if not ids:
         raise click.UsageError("pass one or more IDs, or - to read them from standard input")
     failed = False
     for line in _lines(ids):
         try:
-            show(line, library.parse(line.text))
+            show(line, read(line.text))
         except ValueError as error:
+            error = _with_id_inside(line.text, error)
             failed = True
             if as_json:
                 click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
             click.echo(f"{line.place} {line.number}: {error}", err=True)
     sys.exit(1 if failed else 0)
+
+
+_INSIDE: Final = re.compile(
+    r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{32}(?:[0-9A-Fa-f]{2})?|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
+    r"(?![0-9A-Za-z])"
+)
+
+
+def _with_id_inside(text: str, error: ValueError) -> ValueError:
+    """Return the error of a text that is not an ID; it names an ID or a UUID that the text contains."""
+    inside = _INSIDE.search(text)
+    if inside is None or inside[0] == text:
+        return error
+    return ValueError(f"{error}; it contains {inside[0]}: pass that alone")
 
 
 def _lines(ids: Iterable[str]) -> Iterator[_Line]:

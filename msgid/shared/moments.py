@@ -39,6 +39,8 @@ def last_moment(units_per_second: int) -> int:
 _SIZES: Final = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 _HINTED: Final = 10**9
 """Seconds since 1970 of 2001; three times as many are of 2065."""
+SECONDS_OF_OUR_YEARS: Final = (_HINTED, 3 * _HINTED - 1)
+"""A number of a row within them is not in milliseconds: `check_unit` refuses it."""
 _LAST_MILLISECOND: Final = last_moment(1_000)
 _LARGEST_OFFSET: Final = timedelta(hours=18)
 """The largest offset from UTC in text, as in Spark; Python's limit is a day."""

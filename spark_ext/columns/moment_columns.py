@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NullType, StringType, TimestampNTZType, TimestampType
 
-from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
+from msgid.shared.moments import SECONDS_OF_OUR_YEARS, UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
 from spark_ext._compat import try_cast
 from spark_ext.columns.column_types import INTEGER_TYPES, INTEGERS, integer_column, quoted_name, type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
@@ -77,18 +79,22 @@ def _fraction(at: Column) -> Column:
 
 
 def moment_column(df: DataFrame, name: str) -> Column:
-    """Return a column of times as timestamps, as `msgid.shared.moments.moment_of` reads them; NULL for anything else.
+    """Return a column of times as timestamps, as `msgid.kafka.Record.of` reads them; NULL for anything else.
 
     Text must have an offset from UTC: without it, the time would depend on the session's time zone. Integers, and
-    digits as text, are milliseconds since 1970.
+    digits as text, are milliseconds since 1970; NULL for a number that is a time of our years in seconds.
     """
+    return _moments(df, name, lambda millis: F.when(~millis.between(*SECONDS_OF_OUR_YEARS), _of_millis(millis)))
+
+
+def _moments(df: DataFrame, name: str, of_millis: Callable[[Column], Column]) -> Column:
     column, type = _column(name), type_of(df, name)
     if isinstance(type, TimestampType):
         return within_years(column)
     if isinstance(type, INTEGER_TYPES):
-        return _of_millis(column.cast("bigint"))
+        return of_millis(column.cast("bigint"))
     if isinstance(type, StringType):
-        return F.coalesce(zoned_moment(column), _of_millis(integer_column(df, name)))
+        return F.coalesce(zoned_moment(column), of_millis(integer_column(df, name)))
     raise ValueError(
         f"{name} must be a column of timestamps with time zone, of integers or of text, "
         f"got {'no column' if type is None else type.simpleString()}"
@@ -142,7 +148,7 @@ def micros_column(df: DataFrame, name: str | None) -> Column:
     if isinstance(type, TimestampNTZType):
         # As text: a cast to a timestamp would move the times that the session's time zone skips in spring.
         return F.unix_micros(within_years(try_cast(F.concat(value.cast("string"), F.lit("+00:00")), "timestamp_ltz")))
-    return F.unix_micros(moment_column(df, name))
+    return F.unix_micros(_moments(df, name, _of_millis))
 
 
 def _column(name: str) -> Column:

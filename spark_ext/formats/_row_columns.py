@@ -31,7 +31,8 @@ def require(df: DataFrame, format: str, *names: str) -> None:
     """Raise ValueError if a column that the format requires is missing."""
     for name in names:
         if type_of(df, name) is None:
-            raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {df.columns}")
+            own = [column for column in df.columns if not column.startswith("_msgid_")]
+            raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {own}")
 
 
 def by_name(df: DataFrame, *names: str) -> DataFrame:

@@ -122,6 +122,20 @@ def test_inspect_of_an_id_shows_every_field_with_its_meaning():
     assert (status, "cannot tell the time of" in shown[2]["error"]) == (1, True)
 
 
+def test_inspect_of_a_uuid_shows_its_version_and_time():
+    uuid = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
+    made = "2022-02-22T19:22:22+00:00"
+    assert run("inspect", uuid) == (0, f"UUID of version 1, node 9f:6b:de:ce:d8:46  {uuid}  made {made}\n")
+    fields = json.loads(run("inspect", "--json", uuid)[1])
+    assert (fields["kind"], fields["version"], fields["time"]) == ("uuid", 1, made)
+
+
+@pytest.mark.parametrize("id", [V1, BROKER, "c232ab00-9414-11ec-b3c8-9f6bdeced846"])
+def test_inspect_names_the_id_inside_a_line_of_a_log(id):
+    status, out = run("inspect", f"ERROR [msgId={id}, topic=orders]")
+    assert (status, out.endswith(f"; it contains {id}: pass that alone\n")) == (1, True)
+
+
 def test_inspect_of_standard_input_reports_bad_lines():
     """A malformed line is reported with its number, the other IDs are shown, and the exit status is 1."""
     given = f"{V1}\r\nnonsense\n\n{V1.lower()}\n".encode() + b"\xff\xfe\0"
@@ -419,12 +433,21 @@ def test_store_list_counts_the_keys_and_messages_of_each_handler(tmp_path):
     assert run("store", "list", path, "--handler", "count") == (0, lines.splitlines(keepends=True)[1])
     assert run("store", "list", path, "--handler", "other") == (1, f"Error: no handler other in {path}\n")
     keys = run("store", "list", path, "--keys", "--handler", "bill")
-    assert keys == (0, "bill, 'b\\x1b': version 1, 1 messages\nbill, shop: version 2, 2 messages\n")
+    assert keys == (0, "bill, 'b\\x1b': version 1, 1 message\nbill, shop: version 2, 2 messages\n")
     listed = [json.loads(line) for line in run("store", "list", path, "--keys", "--json")[1].splitlines()]
     assert listed[1] == {"handler": "bill", "key": "shop", "version": 2, "entries": 2}
     assert len(listed) == 4
     counted = [json.loads(line) for line in run("store", "list", path, "--json")[1].splitlines()]
     assert counted[0] == {"handler": "bill", "keys": 2, "entries": 3, "forgotten": 0}
+
+
+def test_store_that_the_reader_may_not_write_to_is_refused(tmp_path, monkeypatch):
+    """SQLite would leave files of the reader beside it, and its owner could not write any more."""
+    path = stored(tmp_path / "states.db", "count")
+    before = os.listdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda file, mode: False)
+    assert "keep its owner out: run the command as its owner" in run("store", "list", path)[1]
+    assert os.listdir(tmp_path) == before
 
 
 def test_keys_of_a_store_are_read_in_parts(tmp_path, monkeypatch):
