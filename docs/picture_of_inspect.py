@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 import msgid
-from msgid._commands import drawn
+from msgid.shared.command_line import drawn
 
 TARGET = Path(__file__).parent / "pages" / "images" / "inspect.svg"
 IDS = ("0156F7E71C361B21BC024CCDBE00000000", "C0A8F001103E214D29547ACFD6E30000")

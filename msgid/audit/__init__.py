@@ -20,19 +20,19 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from msgid._validate import check_installed
 from msgid.audit._doctor import collision_risk, doctor
-from msgid.audit._options import AuditOptions, ColumnNames
 from msgid.audit.definitions import CHECKS, Severity
 from msgid.audit.facts import Finding, Gap
+from msgid.audit.options import AuditOptions, ColumnNames
 from msgid.audit.report import Report
+from msgid.shared.validate import check_installed
 
 if TYPE_CHECKING:
-    from msgid.audit._compare import compare
-    from msgid.audit._digest import digest, merge_digests
     from msgid.audit._run import audit_file, audit_ids, audit_table
-    from msgid.audit._story import Event, Trace
-    from msgid.audit._trace import trace
+    from msgid.audit.comparison import compare
+    from msgid.audit.digests import digest, merge_digests
+    from msgid.audit.story import Event, Trace
+    from msgid.audit.tracing import trace
 
 __all__ = [
     "CHECKS",
@@ -57,8 +57,8 @@ __all__ = [
 
 # These modules need DuckDB, NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
 _HOMES = {
-    "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
-    "digest": "_digest", "merge_digests": "_digest", "Event": "_story", "Trace": "_story", "trace": "_trace",
+    "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "comparison",
+    "digest": "digests", "merge_digests": "digests", "Event": "story", "Trace": "story", "trace": "tracing",
 }  # fmt: skip
 
 

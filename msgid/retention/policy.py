@@ -9,8 +9,8 @@ from datetime import timedelta
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import duration, unit_hint
-from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
+from msgid.shared.moments import duration, unit_hint
+from msgid.shared.validate import UINT32_MAX, in_range, is_integer, is_number, quote
 
 if TYPE_CHECKING:
     import os

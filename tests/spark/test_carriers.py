@@ -24,9 +24,9 @@ from helpers.versions import since
 from pyspark.sql import functions as F
 
 import spark_ext
-from msgid.ids._bytes import identity
-from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import canonical
+from msgid.ids.checked_bytes import identity
+from spark_ext.columns.fingerprint import fingerprint_of
+from spark_ext.columns.identity import canonical
 from spark_ext.jobs._input import read_rows
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
