@@ -59,7 +59,12 @@ class SparkEngine:
 
     def _frame(self, name: str) -> DataFrame:
         if name not in self._frames:
-            self._frames[name] = self.spark.createDataFrame(self._duck.table(f"SELECT * FROM {name}"))
+            rows = self._duck.table(f"SELECT * FROM {name}")
+            if len(rows):
+                self._frames[name] = self.spark.createDataFrame(rows)
+            else:  # Spark Connect refuses a table without rows
+                null = pa.Table.from_pylist([{}], schema=rows.schema)
+                self._frames[name] = self.spark.createDataFrame(null).limit(0)
         return self._frames[name]
 
     def _of_few(self, text: str) -> str | None:

@@ -75,6 +75,8 @@ _OTHERS_CAME_FIRST: Final = (
     "DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_TABLE_ALREADY_EXISTS",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
 )  # fmt: skip
+_NO_TYPE: Final = "DELTA_UNSUPPORTED_DATA_TYPES"
+"""Its words advise a setting that creates tables which Delta does not support, and not a cast."""
 
 
 class _LookAgain(Exception):
@@ -338,6 +340,8 @@ class _Table:
             conditions = sorted(conditions_of(error))
             if any(condition.startswith(_OTHERS_CAME_FIRST) for condition in conditions):
                 raise _LookAgain from None
+            if _NO_TYPE in conditions:
+                _schema(df)
             for condition in conditions:
                 if condition.startswith("DELTA_"):
                     raise TableConflict(f"cannot write to {self._path}: {words_of(error, condition)}") from None

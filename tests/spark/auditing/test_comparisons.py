@@ -104,6 +104,13 @@ def test_rows_of_a_check_are_dataframes(spark, tmp_path):
             report.rows_of("late_messages")
 
 
+def test_equal_sides_have_lists_without_rows(spark):
+    """Spark Connect refuses to make a DataFrame of a table without rows."""
+    sides = [spark.createDataFrame([("a",), ("b",)], "id string") for _ in range(2)]
+    report = spark_ext.compare(*sides)
+    assert [report.findings.collect(), report.rows_of("lost_messages").collect()] == [[], []]
+
+
 def test_contents_of_other_kinds_are_refused_as_in_python(spark):
     """Their values are never equal on Spark."""
     sides = [spark.createDataFrame([(1, value)], ["offset", "content"]) for value in (1, 1.0)]
