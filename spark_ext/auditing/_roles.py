@@ -20,7 +20,7 @@ from spark_ext.columns.column_types import integer_column, quoted_name, type_of
 from spark_ext.columns.crc import look_up, octet, word
 from spark_ext.columns.fingerprint import fingerprint_of
 from spark_ext.columns.id_text import v1_bytes
-from spark_ext.columns.identity import hex_text, id_text, identity, is_char, text_column
+from spark_ext.columns.identity import hex_text, id_identity, id_text, identity, is_char, text_column
 from spark_ext.columns.moment_columns import micros_column, zoned_moment
 
 if TYPE_CHECKING:
@@ -107,23 +107,24 @@ class Roles:
             fields = ", ".join(f"{WORDS[name]} AS {name}" for name in FIELDS)
             text = f"SELECT key, part, place, {fields}, parent FROM {of_parents} WHERE key IS NOT NULL"
             children = engine.add("children", engine.frame(text))
-            identities = engine.add("identities", df.select(identity(id_text(df, columns.id)).alias("identity")))
+            identities = engine.add("identities", df.select(id_identity(df, columns.id).alias("identity")))
         group = "count(DISTINCT content)" if content else "CAST(1 AS BIGINT)"
         return Relations(base, placed, contents, ids, id_contents, children, identities, _same, group, WORDS)
 
     def parent(self) -> Column:
         """Return the identity of the parent of each row."""
         assert self._columns.parent is not None
-        return identity(id_text(self._df, self._columns.parent))
+        return id_identity(self._df, self._columns.parent)
 
     def placed(self, **others: Column) -> DataFrame:
         """Return the rows by their places: the log and the offset are both NULL if one of them is."""
         log, off = placed_columns(self._df, self._columns)
-        time = self._times["sent"]
-        if self._columns.timestamp is None and self._columns.id is not None:
-            time = seconds_of(id_text(self._df, self._columns.id)) * 1_000_000
+        time, by_id = self._times["sent"], self._columns.timestamp is None and self._columns.id is not None
+        if self._columns.id is not None and by_id:
+            time = id_text(self._df, self._columns.id)
         values = {"log": log, "off": off, **self._times, "time": time, **others}
-        return self._df.select(*(value.alias(name) for name, value in values.items()))
+        rows = self._df.select(*(value.alias(name) for name, value in values.items()))
+        return rows.withColumn("time", seconds_of(F.col("time")) * 1_000_000) if by_id else rows
 
     def ids(self, **others: Column) -> DataFrame:
         """Return the rows by their IDs: key, part and place of version 1, and the identity of any other value."""

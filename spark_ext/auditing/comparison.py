@@ -46,7 +46,7 @@ from spark_ext.auditing.table_audit import audited
 from spark_ext.columns.building import null_text
 from spark_ext.columns.column_types import quoted_name
 from spark_ext.columns.fingerprint import fingerprint_of
-from spark_ext.columns.identity import id_text, identity
+from spark_ext.columns.identity import id_identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -212,14 +212,15 @@ def messages(side: Side, rules: Rules, *others: Column, by_position: bool) -> Da
     df, columns, _ = side
     id, time = null_text(), micros_of(df, columns.timestamp, rules.timezone)
     if columns.id is not None:
-        id = identity(id_text(df, columns.id))
-        if columns.timestamp is None:
-            time = seconds_of(id_text(df, columns.id)) * 1_000_000
+        id = id_identity(df, columns.id)
     log, off = F.when(id.isNotNull(), F.lit(1)), F.lit(None).cast("bigint")
     if by_position:
         log, off = placed_columns(df, columns)
     values = {"log": log, "off": off, "id": id, "content": _content(df, columns), "time": time}
-    return df.select(*(value.alias(name) for name, value in values.items()), *others)
+    rows = df.select(*(value.alias(name) for name, value in values.items()), *others)
+    if columns.id is None or columns.timestamp is not None:
+        return rows
+    return rows.withColumn("time", seconds_of(F.col("id")) * 1_000_000)
 
 
 def _content(df: DataFrame, columns: Columns) -> Column:
@@ -323,7 +324,7 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     """Return the bytes that the hash of a message has, as `msgid.audit` writes them."""
     values = [offset_column(df, offset_of(columns)).cast("string")]
     if columns.id is not None:
-        values.append(identity(id_text(df, columns.id)))
+        values.append(id_identity(df, columns.id))
     for name in columns.content:
         check_content(name, kind_of(df, name), df.schema[name].dataType.simpleString())
         values.append(F.col(quoted_name(name)).cast("string"))

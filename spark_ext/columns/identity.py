@@ -85,6 +85,17 @@ def id_text(df: DataFrame, name: str) -> Column:
     return text
 
 
+def id_identity(df: DataFrame, name: str) -> Column:
+    """Return the `identity` of the `id_text` of a column.
+
+    The text of bytes is an identity already. Spark Connect sends an expression of an expression whole, which took
+    minutes.
+    """
+    if has_bytes(df, name):
+        return F.when(F.octet_length(quoted_name(name)) > 0, id_text(df, name))
+    return identity(id_text(df, name))
+
+
 def canonical(df: DataFrame, name: str) -> Column:
     """Return a key in its canonical form if it is text or binary, in its own type: one spelling per ID.
 

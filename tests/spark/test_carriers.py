@@ -10,6 +10,7 @@ from helpers import carriers
 from helpers.carriers import UUID, V1
 from helpers.servers import running_postgres
 from helpers.spark_carriers import (
+    IDS,
     NUMBERS,
     SECTION_OF_TABLES,
     TYPES,
@@ -86,7 +87,7 @@ ENTRIES = {
     "deduplicate": deduplicated,
     "process": processed,
     "audit": audited,
-    "compare": compared,
+    "compare": lambda df: [compared(df, ids) for ids in ((V1, UUID), IDS)],
     "digest": lambda df: sorted(map(tuple, spark_ext.digest(df, id="id", offset="n").collect())),
     "trace": traced,
 }

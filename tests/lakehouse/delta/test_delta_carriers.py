@@ -5,22 +5,15 @@ from itertools import count
 import pytest
 from helpers import carriers
 from helpers.spark_carriers import SECTION_OF_TABLES, TYPES, carried, cell, in_memory, stored
-from lakehouse.delta.tables import new_name
 
 pytestmark = [pytest.mark.systems, pytest.mark.spark, pytest.mark.variants]
 
 
 def test_each_carrier_in_tables_of_delta_is_as_the_page_says(spark, request, tmp_path):
-    """By a path and by a name; `--update-golden` of the test in `tests/systems` writes the page."""
+    """`--update-golden` of the test in `tests/systems` writes the page."""
     number = count()
-    entries = {
-        "Delta, a path": stored("delta", lambda: {"path": str(tmp_path / f"t{next(number)}")}),
-        "Delta, a name": stored("delta", lambda: {"table": new_name()}),
-    }
+    entry = stored("delta", lambda: {"path": str(tmp_path / f"t{next(number)}")})
     known = {}
     with carried(spark, tmp_path / "chars") as rows_of:
-        cells = {
-            name: {entry: cell(one, name, rows_of, known, in_memory) for entry, one in entries.items()}
-            for name in TYPES
-        }
+        cells = {name: {"Delta": cell(entry, name, rows_of, known, in_memory)} for name in TYPES}
     carriers.check(SECTION_OF_TABLES, cells, request)
