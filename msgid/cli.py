@@ -9,7 +9,6 @@ import glob
 import json
 import os
 import re
-import sqlite3
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path, PurePath
@@ -164,13 +163,12 @@ def _store_errors(place: str, action: str) -> Iterator[None]:
         if not isinstance(error, ValueError | ImportError | RuntimeError) and not _is_of_database(error):
             raise
         reason = " ".join(str(error).split())
-        raise click.ClickException(
-            f"cannot {action} {place}: {reason}" if isinstance(error, sqlite3.Error) else reason
-        ) from None
+        is_of_sqlite = type(error).__module__ == "sqlite3"
+        raise click.ClickException(f"cannot {action} {place}: {reason}" if is_of_sqlite else reason) from None
 
 
 def _is_of_database(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) or type(error).__module__.startswith("psycopg")
+    return type(error).__module__.partition(".")[0] in ("sqlite3", "psycopg")
 
 
 def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) -> int:
@@ -286,6 +284,8 @@ def _opened_store(place: str) -> Any:
 
 def _check_store(file: str) -> None:
     """Refuse a file that a `SqliteStore` would create, or would add its tables to."""
+    import sqlite3
+
     with contextlib.closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'msgid_store'").fetchone():
             raise click.ClickException(f"{file} is not the file of a SqliteStore")
