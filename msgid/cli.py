@@ -9,7 +9,6 @@ import glob
 import json
 import os
 import re
-import sqlite3
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path, PurePath
@@ -23,7 +22,7 @@ from msgid.audit.facts import plural
 from msgid.ids._native import version_line
 from msgid.shared.command_line import ID_COMMANDS, Grouped, examples
 from msgid.shared.moments import UNIX_EPOCH
-from msgid.shared.validate import shown
+from msgid.shared.validate import shown, toml_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,6 +42,31 @@ NOT_FOUND, WRONG_INPUT = 1, 2
 """The exit statuses of ``trace`` without a message, and with an input that it cannot read."""
 
 
+CONFIGURED = ("audit", "trace")
+"""The commands whose options can have defaults in a file. None of them deletes anything."""
+
+
+def settings_of(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the file of a folder that has defaults, and its tables: ``msgid.toml``, or a part of ``pyproject.toml``.
+
+    Raises:
+        click.ClickException: if the file is not TOML.
+    """
+    for file, keys in (("msgid.toml", ()), ("pyproject.toml", ("tool", "msgid"))):
+        try:
+            data = (folder / file).read_bytes()
+            table = toml_of(data) if all(key.encode() in data for key in keys) else {}
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise click.ClickException(f"cannot read {file}: {error}") from None
+        for key in keys:
+            table = table.get(key, {})
+        if table:
+            return file, table
+    return "", {}
+
+
 class Commands(click.Group):
     """Commands that end with one line if an input is refused, or the system cannot write their output."""
 
@@ -50,6 +74,7 @@ class Commands(click.Group):
         """Run a command, and write the rest of its output."""
         if sys.stdout is None:
             raise click.ClickException("cannot write the output: standard output is closed")
+        ctx.default_map = self._defaults()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -68,6 +93,21 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.ClickException(self._with_options(ctx, str(error))) from None
         return result
+
+    def _defaults(self) -> dict[str, dict[str, Any]]:
+        """Return the defaults of the current folder, by command and by the names of Click."""
+        defaults: dict[str, dict[str, Any]] = {}
+        file, tables = settings_of(Path())
+        for name, given in tables.items():
+            if name not in CONFIGURED or not isinstance(given, dict):
+                raise click.ClickException(f"{file} must have tables of {' and '.join(CONFIGURED)}, got {name!r}")
+            options = [one for one in self.commands[name].params if isinstance(one, click.Option)]
+            known = {text.lstrip("-"): str(one.name) for one in options for text in one.opts if text.startswith("--")}
+            wrong = [option for option in given if option not in known]
+            if wrong:
+                raise click.ClickException(f"{file}: {name} does not have the option {wrong[0]!r}")
+            defaults[name] = {known[option]: value for option, value in given.items()}
+        return defaults
 
     def _with_options(self, ctx: click.Context, text: str) -> str:
         """Return the text of an error with the options of the command in place of the arguments of Python."""
@@ -164,13 +204,12 @@ def _store_errors(place: str, action: str) -> Iterator[None]:
         if not isinstance(error, ValueError | ImportError | RuntimeError) and not _is_of_database(error):
             raise
         reason = " ".join(str(error).split())
-        raise click.ClickException(
-            f"cannot {action} {place}: {reason}" if isinstance(error, sqlite3.Error) else reason
-        ) from None
+        is_of_sqlite = type(error).__module__ == "sqlite3"
+        raise click.ClickException(f"cannot {action} {place}: {reason}" if is_of_sqlite else reason) from None
 
 
 def _is_of_database(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) or type(error).__module__.startswith("psycopg")
+    return type(error).__module__.partition(".")[0] in ("sqlite3", "psycopg")
 
 
 def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) -> int:
@@ -286,6 +325,8 @@ def _opened_store(place: str) -> Any:
 
 def _check_store(file: str) -> None:
     """Refuse a file that a `SqliteStore` would create, or would add its tables to."""
+    import sqlite3
+
     with contextlib.closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'msgid_store'").fetchone():
             raise click.ClickException(f"{file} is not the file of a SqliteStore")

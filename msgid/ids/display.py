@@ -7,13 +7,13 @@ from typing import Any, Final, NamedTuple
 from msgid import layout
 
 COLOURS: Final = ("bright_black", "cyan", "green", "yellow", "magenta")
-"""The colours of the fields from left to right, as names of Rich."""
+"""The colours of the fields from left to right, as names of Click and Rich."""
 
 _MONTH_MS: Final = 31 * 86_400_000
 
 
 class Part(NamedTuple):
-    """One displayed piece of an ID: its digits, its name, and its meaning in one or more lines."""
+    """One displayed piece of an ID: its digits, its name, and its meaning."""
 
     digits: str
     name: str
@@ -43,9 +43,9 @@ def parts(id: Any) -> list[Part]:
     if id.kind == layout.KIND_V1:
         meanings = {
             "version": str(id.version),
-            "node": f"{id.mac}\n{id.origin}",
+            "node": f"{id.mac}, {id.origin}",
             "pid": str(id.pid),
-            "seconds": f"{id.seconds}\n{id.time:%Y-%m-%d %H:%M:%SZ}{_of_rust(id.seconds)}",
+            "seconds": f"{id.seconds}, {id.time:%Y-%m-%d %H:%M:%SZ}{_of_rust(id)}",
             "sequence": str(id.sequence),
         }
         return [
@@ -58,7 +58,7 @@ def parts(id: Any) -> list[Part]:
         value = getattr(id, name)
         meaning = str(value)
         if name == "elapsed_ms":
-            meaning += f"\n{_of_month(value)}"
+            meaning += f", {_of_month(value)}"
         drawn.append(Part(id.hex[host_digits + 2 * field.start : host_digits + 2 * field.stop], name, meaning))
     return drawn
 
@@ -69,7 +69,7 @@ def _of_month(elapsed_ms: int) -> str:
     return f"day {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
 
 
-def _of_rust(seconds: int) -> str:
+def _of_rust(id: Any) -> str:
     """Return the other reading of a time: RocketMQ's Rust client writes whole seconds of the month in milliseconds."""
-    is_month = seconds and seconds % 1000 == 0 and seconds < _MONTH_MS
-    return f"\nof RocketMQ Rust: {_of_month(seconds)}" if is_month else ""
+    is_month = id.seconds and id.seconds % 1000 == 0 and id.seconds < _MONTH_MS
+    return f"; of RocketMQ Rust: {_of_month(id.seconds)}" if is_month and id.origin in ("mac", "random") else ""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from rich.table import Table
-
     from msgid.ids.batch import IdBatch
     from msgid.ids.parsing import AnyId
 
@@ -197,13 +195,10 @@ def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, 
         if as_json:
             click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id), **made}))
         else:
-            from rich.console import Console
-            from rich.text import Text
-
-            console = Console(highlight=False)
-            shown = "".join(f"  made {time}" for time in made.values())
-            console.print(Text.assemble(id.kind, "  ", (id.hex, "bold"), shown), soft_wrap=True)
-            console.print(drawn(id))
+            made_at = "".join(f"  made {time}" for time in made.values())
+            click.echo(f"{id.kind}  {click.style(id.hex, bold=True)}{made_at}")
+            for field in drawn(id):
+                click.echo(field)
 
     def read(text: str) -> AnyId | UuidFacts:
         return uuid_facts(uuid_bytes(text)) if is_uuid(text) else library.parse(text)
@@ -292,16 +287,15 @@ def node(as_json: bool) -> None:
     click.echo(json.dumps(fields))
 
 
-def drawn(id: AnyId) -> Table:
-    """Return a table of an ID's fields, each with its name and meaning below its digits."""
-    from rich.table import Table
-
-    table = Table()
+def drawn(id: AnyId) -> list[str]:
+    """Return a line for each field of an ID, in colours: its digits, its name and its meaning."""
     parts = _display.parts(id)
-    for part, colour in zip(parts, _display.COLOURS, strict=False):
-        table.add_column(part.digits, style=colour, header_style=f"bold {colour}", overflow="fold")
-    table.add_row(*(f"{part.name}\n{part.meaning}" for part in parts))
-    return table
+    digits, names = (max(map(len, column)) for column in list(zip(*parts, strict=True))[:2])
+    return [
+        f"  {click.style(part.digits.ljust(digits), fg=colour, bold=True)}  "
+        f"{click.style(f'{part.name.ljust(names)}  {part.meaning}', fg=colour)}"
+        for part, colour in zip(parts, _display.COLOURS, strict=False)
+    ]
 
 
 ID_COMMANDS = (generate, inspect, position, derive, translate, node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -100,6 +100,21 @@ def check_installed(what: str, extra: str, *packages: str) -> None:
             import_module(package)
         except ImportError as error:
             raise ImportError(f"{what} needs {package}: {to_install(extra)}", name=error.name) from None
+
+
+def toml_of(data: bytes) -> dict[str, Any]:
+    r"""Return the tables of a TOML file, or raise ValueError if the bytes are not TOML.
+
+    >>> toml_of(b"[audit]\nid = 'order_id'")
+    {'audit': {'id': 'order_id'}}
+    """
+    try:
+        import tomllib  # type: ignore[import-not-found, unused-ignore]
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib  # type: ignore[no-redef, import-not-found, unused-ignore]
+
+    tables: dict[str, Any] = tomllib.loads(data.decode())
+    return tables
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

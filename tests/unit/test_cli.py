@@ -441,6 +441,29 @@ def test_store_list_counts_the_keys_and_messages_of_each_handler(tmp_path):
     assert counted[0] == {"handler": "bill", "keys": 2, "entries": 3, "forgotten": 0}
 
 
+@pytest.mark.parametrize("file", ["msgid.toml", "pyproject.toml"])
+def test_options_of_an_audit_have_defaults_in_a_file(tmp_path, monkeypatch, file):
+    """An option of the command line wins. A wrong file is one line, and commands that delete have no defaults."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("log,number\na,1\na,3\n")
+    table = "audit" if file == "msgid.toml" else "tool.msgid.audit"
+    (tmp_path / file).write_text(f'[{table}]\nsource = ["log"]\noffset = "number"\nfail-on = "error"\n')
+    assert "missing_offsets" in run("audit", "table.csv")[1]
+    assert run("audit", "table.csv")[0] == 3
+    assert run("audit", "table.csv", "--fail-on", "error", "--allow", "missing_offsets=1")[0] == 0
+    assert "must be a column of the table, got 'id'" in run("audit", "table.csv", "--offset", "id")[1]
+    for text, error in (
+        (f"[{table}]\nsorce = 1\n", "audit does not have the option 'sorce'"),
+        (f"[{table.replace('audit', 'clean')}]\napply = true\n", "must have tables of audit and trace, got 'clean'"),
+        (f"[{table}\n", f"cannot read {file}: "),
+    ):
+        (tmp_path / file).write_text(text)
+        status, out = run("audit", "table.csv")
+        assert (status, out.count("\n"), error in out) == (1, 1, True)
+    (tmp_path / file).write_text("[tool.other]\n" if file == "pyproject.toml" else "")
+    assert run("node")[0] == 0
+
+
 def test_store_that_the_reader_may_not_write_to_is_refused(tmp_path, monkeypatch):
     """SQLite would leave files of the reader beside it, and its owner could not write any more."""
     path = stored(tmp_path / "states.db", "count")
