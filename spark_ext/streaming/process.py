@@ -211,7 +211,7 @@ def _odd_body(type: T.DataType) -> str | None:
     """Return the part of a type that a Python worker gets in another form; None without one."""
     name = type.typeName()
     if name in _OF_THE_JVM or isinstance(type, T.YearMonthIntervalType):
-        return f"a value of type {name}"
+        return f"a value of type {type.simpleString()}"
     if isinstance(type, T.MapType):
         if isinstance(type.keyType, T.StructType | T.ArrayType | T.MapType):
             return f"a map whose keys are of type {type.keyType.simpleString()}"

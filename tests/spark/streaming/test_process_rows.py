@@ -183,7 +183,7 @@ def test_process_refuses_a_key_that_a_worker_cannot_read(spark, rocksdb, key):
         spark_ext.process(df, "key", echo)
 
 
-@pytest.mark.parametrize("type", ["time", "binary", "variant", "array<int>", "boolean"])
+@pytest.mark.parametrize("type", ["interval day to second", "binary", "variant", "array<int>", "boolean"])
 def test_process_refuses_a_timestamp_that_is_no_moment(spark, rocksdb, type):
     """A time without a date would be that of the current date, and another one in a replay on the next day."""
     df = spark.sql(f"SELECT 'a' AS id, 'k' AS key, CAST(NULL AS {type}) AS at")
