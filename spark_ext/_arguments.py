@@ -10,14 +10,35 @@ from msgid._validate import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_NO_ANALYSIS: Final = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 
 
 def check_dataframe(df: Any, argument: str = "df", other: str = "") -> None:
-    """Raise TypeError if a value is not a DataFrame of Spark, classic or Connect; ``other`` is what else to call."""
-    # PySpark 3.5 has two classes without a common one.
-    if not (hasattr(df, "isStreaming") and hasattr(df, "sparkSession")):
+    """Check that a value is a DataFrame of Spark, classic or Connect, whose columns can be read.
+
+    Raises
+    ------
+    TypeError
+        If it is another value; the error names ``other``, which is what else to call.
+    ValueError
+        If a query function of a pipeline runs, in which Spark does not analyze a DataFrame.
+    """
+    from pyspark.errors import PySparkException
+
+    # PySpark 3.5 has two classes without a common one, and a class may have the attribute where the value raises.
+    if not (hasattr(type(df), "isStreaming") and hasattr(type(df), "sparkSession")):
         raise TypeError(f"{argument} must be a DataFrame of Spark, got {quote(df)}{other and f'; {other}'}")
+    try:
+        df.schema  # noqa: B018 - Spark keeps it, and the caller needs it
+    except PySparkException as error:
+        condition = getattr(error, "getCondition", None) or error.getErrorClass  # PySpark 3.5 has the second alone
+        if condition() != _NO_ANALYSIS:
+            raise
+        raise ValueError(
+            f"cannot read the columns of {argument} in a query function of a pipeline: call the function of spark_ext "
+            "at the level of the module, and return its result from the query function"
+        ) from None
 
 
 def check_name(argument: str, name: Any) -> None:

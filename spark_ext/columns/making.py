@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from msgid import layout
 from msgid._moments import seconds_since_epoch
@@ -411,4 +412,5 @@ def generator_udf() -> Any:
         return msgid.generate_batch(len(rows)).to_arrow(hex=True).cast("string")
 
     use_own_python(SparkSession.getActiveSession())
-    return arrow_udf(generated, "string").asNondeterministic()
+    # The server of Connect parses a type that is text, which Spark refuses in a query function of a pipeline.
+    return arrow_udf(generated, StringType()).asNondeterministic()
