@@ -69,7 +69,10 @@ def main() -> None:
         goal = GOALS[name]
         print(f"## {goal.goal}\n", flush=True)
         arguments = (goal.quick if chosen.quick else goal.arguments).split()
-        subprocess.run([sys.executable, str(Path(__file__).with_name(goal.script)), *arguments], check=True)
+        command = [sys.executable, str(Path(__file__).with_name(goal.script)), *arguments]
+        done = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)  # Spark logs each start there
+        if done.returncode:
+            sys.exit(done.stderr)
         print(flush=True)
 
 

@@ -261,6 +261,14 @@ def main() -> None:
                     cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
+    if "floor" in arguments.ways:
+        print("\nThe time of a micro-batch, divided by that of an operator that does nothing:\n")
+        lines = []
+        for name, rates in by_size.items():
+            way, rest = name.split(",", 1)
+            for entries, rate in rates.items() if way != "floor" else ():
+                lines.append([name, f"{entries:,}", f"{by_size[f'floor,{rest}'][entries] / rate:.2f}"])
+        print(table(["micro-batch", "entries", "ratio"], lines), flush=True)
     if arguments.chart:
         from charts import state_growth
 
