@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from rounds import machine, table
 
 from msgid import iggy
-from msgid.iggy._records.checksums import BACKEND
+from msgid.iggy.records.checksums import BACKEND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,9 +97,9 @@ def indexed(raw: bytes, layout: str) -> bytes:
     """Return the ``.index`` file that a server writes for a log of one layout."""
     import numpy as np
 
-    from msgid.iggy._records.rows import row_type
-    from msgid.iggy._records.scanning import scan
-    from msgid.iggy._wire import LAYOUTS
+    from msgid.iggy.records.rows import row_type
+    from msgid.iggy.records.scanning import scan
+    from msgid.iggy.wire import LAYOUTS
 
     rows = np.frombuffer(scan(raw, LAYOUTS[layout].code).rows, row_type())
     if layout == "m45":

@@ -114,7 +114,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.schemas": {
         "Check payloads": "check_schema frame unframe",
-        "Versions of a schema": "SchemaRegistry Schema compare",
+        "Versions of a schema": "SchemaRegistry Schema check_compatibility",
         "Other registries": "SchemaSource from_confluent from_lookup",
         "Errors": "InvalidSchema IncompatibleSchema",
     },

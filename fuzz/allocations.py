@@ -11,7 +11,7 @@ import numpy as np
 import msgid
 from msgid.ids._native import native as core
 from msgid.ids.message_id import MessageId
-from msgid.iggy._records.checksums import native as scanner
+from msgid.iggy.records.checksums import native as scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

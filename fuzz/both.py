@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any
 
-MODULES = ("msgid", "msgid.iggy", "msgid.ids._batch_bytes", "msgid.ids._native", "msgid.iggy._records.checksums")
-MODULES += ("msgid.iggy._records.reference",)
+MODULES = ("msgid", "msgid.iggy", "msgid.ids._batch_bytes", "msgid.ids._native", "msgid.iggy.records.checksums")
+MODULES += ("msgid.iggy.records.reference",)
 
 
 def _load(pure: str) -> dict[str, Any]:

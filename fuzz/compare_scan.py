@@ -10,8 +10,8 @@ import xxhash
 from both import compiled, reference
 
 FAR = 1 << 62
-native = compiled["msgid.iggy._records.checksums"].native
-scan = reference["msgid.iggy._records.reference"].scan
+native = compiled["msgid.iggy.records.checksums"].native
+scan = reference["msgid.iggy.records.reference"].scan
 layouts = len(compiled["msgid.iggy"].LAYOUTS)
 
 

@@ -21,7 +21,7 @@ with atheris.instrument_imports(include=["msgid"]):
     from msgid.iggy.log import decode, decode_log, read_log
     from msgid.iggy.poll import decode_poll
     from msgid.iggy.table import decode_table, read_tables
-    from msgid.processing._json import dumps, loads
+    from msgid.processing.strict_json import dumps, loads
     from msgid.schemas._validators import validator
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
  *
  * An input is one byte for the layout, one byte of options, and the bytes to scan.
  */
-#include "msgid/iggy/_records/_scan.c"
+#include "msgid/iggy/records/_scan.c"
 
 #include "must.h"
 

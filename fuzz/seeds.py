@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from helpers.iggy_files import messages
 
 from msgid import iggy
-from msgid.processing._json import dumps
+from msgid.processing.strict_json import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

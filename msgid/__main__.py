@@ -6,8 +6,8 @@ import sys
 from importlib.util import find_spec
 
 from msgid import __version__
-from msgid._validate import to_install
 from msgid.ids._native import version_line
+from msgid.shared.validate import to_install
 
 
 def main() -> None:

@@ -1,33 +1,35 @@
-"""The command line ``msgid``: its commands of IDs are in `msgid._commands`."""
+"""The command line ``msgid``: its commands of IDs are in `msgid.shared.command_line`."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fnmatch
+import glob
 import json
 import os
 import re
-import sqlite3
 import sys
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 import msgid as library
-from msgid._commands import ID_COMMANDS, Grouped, examples
-from msgid._moments import UNIX_EPOCH
-from msgid._validate import shown
 from msgid.audit.definitions import FORMATS, HOLES
+from msgid.audit.facts import plural
 from msgid.ids._native import version_line
+from msgid.shared.command_line import ID_COMMANDS, Grouped, examples
+from msgid.shared.moments import UNIX_EPOCH
+from msgid.shared.validate import shown, toml_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from msgid.audit import Severity
     from msgid.audit.definitions import Format
-    from msgid.iggy._wire import Layout
+    from msgid.iggy.wire import Layout
 
 _LAYOUTS = ("auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256")
 """The layouts of Iggy's logs: a test compares them with those that are read, whose import takes a while."""
@@ -40,6 +42,31 @@ NOT_FOUND, WRONG_INPUT = 1, 2
 """The exit statuses of ``trace`` without a message, and with an input that it cannot read."""
 
 
+CONFIGURED = ("audit", "trace")
+"""The commands whose options can have defaults in a file. None of them deletes anything."""
+
+
+def settings_of(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the file of a folder that has defaults, and its tables: ``msgid.toml``, or a part of ``pyproject.toml``.
+
+    Raises:
+        click.ClickException: if the file is not TOML.
+    """
+    for file, keys in (("msgid.toml", ()), ("pyproject.toml", ("tool", "msgid"))):
+        try:
+            data = (folder / file).read_bytes()
+            table = toml_of(data) if all(key.encode() in data for key in keys) else {}
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise click.ClickException(f"cannot read {file}: {error}") from None
+        for key in keys:
+            table = table.get(key, {})
+        if table:
+            return file, table
+    return "", {}
+
+
 class Commands(click.Group):
     """Commands that end with one line if an input is refused, or the system cannot write their output."""
 
@@ -47,6 +74,7 @@ class Commands(click.Group):
         """Run a command, and write the rest of its output."""
         if sys.stdout is None:
             raise click.ClickException("cannot write the output: standard output is closed")
+        ctx.default_map = self._defaults()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -65,6 +93,21 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.ClickException(self._with_options(ctx, str(error))) from None
         return result
+
+    def _defaults(self) -> dict[str, dict[str, Any]]:
+        """Return the defaults of the current folder, by command and by the names of Click."""
+        defaults: dict[str, dict[str, Any]] = {}
+        file, tables = settings_of(Path())
+        for name, given in tables.items():
+            if name not in CONFIGURED or not isinstance(given, dict):
+                raise click.ClickException(f"{file} must have tables of {' and '.join(CONFIGURED)}, got {name!r}")
+            options = [one for one in self.commands[name].params if isinstance(one, click.Option)]
+            known = {text.lstrip("-"): str(one.name) for one in options for text in one.opts if text.startswith("--")}
+            wrong = [option for option in given if option not in known]
+            if wrong:
+                raise click.ClickException(f"{file}: {name} does not have the option {wrong[0]!r}")
+            defaults[name] = {known[option]: value for option, value in given.items()}
+        return defaults
 
     def _with_options(self, ctx: click.Context, text: str) -> str:
         """Return the text of an error with the options of the command in place of the arguments of Python."""
@@ -161,13 +204,12 @@ def _store_errors(place: str, action: str) -> Iterator[None]:
         if not isinstance(error, ValueError | ImportError | RuntimeError) and not _is_of_database(error):
             raise
         reason = " ".join(str(error).split())
-        raise click.ClickException(
-            f"cannot {action} {place}: {reason}" if isinstance(error, sqlite3.Error) else reason
-        ) from None
+        is_of_sqlite = type(error).__module__ == "sqlite3"
+        raise click.ClickException(f"cannot {action} {place}: {reason}" if is_of_sqlite else reason) from None
 
 
 def _is_of_database(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) or type(error).__module__.startswith("psycopg")
+    return type(error).__module__.partition(".")[0] in ("sqlite3", "psycopg")
 
 
 def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) -> int:
@@ -197,12 +239,13 @@ def list_store(place: str, keys: bool, handler: str | None, as_json: bool) -> No
         if keys:
             _print_rows(
                 opened.keys(handler=handler), as_json,
-                lambda one: f"{shown(one.handler)}, {shown(one.key)}: version {one.version}, {one.entries:,} messages",
+                lambda one: f"{shown(one.handler)}, {shown(one.key)}: version {one.version}, "
+                f"{plural(one.entries, 'message')}",
             )  # fmt: skip
         else:
             _print_rows(
                 sizes, as_json,
-                lambda one: f"{shown(one.handler)}: {one.keys:,} keys, {one.entries:,} messages kept, "
+                lambda one: f"{shown(one.handler)}: {plural(one.keys, 'key')}, {plural(one.entries, 'message')} kept, "
                 f"{one.forgotten:,} forgotten",
             )  # fmt: skip
 
@@ -265,9 +308,16 @@ def _opened_store(place: str) -> Any:
     """Return the store of a file, or of a connection string; it must exist."""
     from msgid.processing import PostgresStore, SqliteStore
 
+    if not place:
+        raise click.ClickException("a store must be the path of a file or a connection string, got ''")
     if os.path.exists(place) or not ("=" in place or "://" in place):
         if not os.path.exists(place):
             raise click.ClickException(f"cannot open {place}: the file is missing")
+        if not os.access(place, os.W_OK):
+            raise click.ClickException(
+                f"cannot open {place}: you may not write to it, and SQLite would leave files beside it that keep its "
+                "owner out: run the command as its owner, or give it a copy of the file and of its -wal"
+            )
         _check_store(place)
         return SqliteStore(place)
     return PostgresStore(place, create=False)
@@ -275,6 +325,8 @@ def _opened_store(place: str) -> Any:
 
 def _check_store(file: str) -> None:
     """Refuse a file that a `SqliteStore` would create, or would add its tables to."""
+    import sqlite3
+
     with contextlib.closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'msgid_store'").fetchone():
             raise click.ClickException(f"{file} is not the file of a SqliteStore")
@@ -288,13 +340,15 @@ def _shown_time(micros: int) -> str:
         return f"{micros} microseconds"
 
 
-_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _LIFE = (
+_ID, _SOURCE, _OFFSET, _TIMESTAMP, _CONTENT, _INCARNATION = (
     click.option("--id", help="The column of IDs.  [default: id; of a text file, its lines]"),
     click.option("--source", multiple=True, help="The column that names the log; several are joined by '/'."),
     click.option("--offset", help="The column of offsets in the log."),
     click.option("--timestamp", help="The column of the messages' own times."),
     click.option("--content", multiple=True, help="A column by which rows of one ID or offset are compared."),
-    click.option("--life", help="The column that names the life of a log that was deleted and created again."),
+    click.option(
+        "--incarnation", help="The column that names the incarnation of a log: it was deleted and created again."
+    ),
 )
 _AUDIT_OPTIONS = (
     _ID,
@@ -304,7 +358,7 @@ _AUDIT_OPTIONS = (
     click.option("--landed", help="The column of the times at which the rows were written."),
     _CONTENT,
     click.option("--parent", help="The column of the IDs from which derived IDs were made."),
-    _LIFE,
+    _INCARNATION,
     click.option("--timezone", metavar="OFFSET", help="Offset from UTC of times as text without one, such as UTC."),
     click.option("--holes", type=click.Choice(HOLES), help="Offsets that are missing without a loss."),
     click.option("--producers", type=int, help="With --holes: producers whose markers may stand side by side."),
@@ -335,7 +389,7 @@ _AUDIT_OPTIONS = (
 
 AUDIT_GROUPS = {
     "Input": ("format",),
-    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life", "timezone"),
+    "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "incarnation", "timezone"),
     "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
     "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
 }
@@ -360,7 +414,7 @@ SENT_COLUMN_ALONE = "--sent-column needs --sent"
 
 def compared_columns(columns: dict[str, Any], sent_columns: Iterable[str]) -> dict[str, Any]:
     """Return the arguments of ``compare`` for the options of ``audit`` with ``--sent``."""
-    for name in ("landed", "parent", "life", "holes", "producers", "without"):
+    for name in ("landed", "parent", "incarnation", "holes", "producers", "without"):
         if columns.pop(name, None):
             raise click.UsageError(f"cannot use --{name} with --sent")
     pairs = [pair.partition("=") for pair in sent_columns]
@@ -410,23 +464,14 @@ class AuditOutput(NamedTuple):
             more: Further files that it writes.
         """
         for file in more:
-            self._check_written("rows", file, inputs)
+            check_written("rows", file, inputs)
         files = {option: file for option in ("report", "openmetrics") if (file := getattr(self, option)) is not None}
         if "" in files.values():
             raise click.UsageError("--report and --openmetrics must name files, got ''")
         if len({Path(file).resolve() for file in files.values()}) < len(files):
             raise click.UsageError(f"--report and --openmetrics must be two files, got {self.report!r} twice")
         for option, file in files.items():
-            self._check_written(option, file, inputs)
-
-    @staticmethod
-    def _check_written(option: str, file: str, inputs: Iterable[str | None]) -> None:
-        if not Path(file).absolute().parent.is_dir() or Path(file).is_dir():
-            raise click.UsageError(f"--{option} must name a file in a folder that exists, got {file!r}")
-        for one in filter(None, inputs):
-            written, read = (Path(name).resolve() for name in (file, one.removeprefix("file:")))
-            if written.is_relative_to(read) or (written.exists() and read.exists() and written.samefile(read)):
-                raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
+            check_written(option, file, inputs)
 
     def finish(self, found: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
@@ -445,6 +490,35 @@ class AuditOutput(NamedTuple):
         if failure:
             click.echo(f"audit failed: {failure}", err=True)
             sys.exit(AUDIT_FAILED)
+
+
+def check_written(option: str, file: str, inputs: Iterable[str | None]) -> None:
+    """Refuse a file to write without a folder, or one that is an input or a store, or that a pattern would read."""
+    folder = Path(file).absolute().parent
+    if not file or not folder.is_dir() or Path(file).is_dir():
+        raise click.UsageError(f"--{option} must name a file in a folder that exists, got {file!r}")
+    is_stream = os.path.exists(file) and not os.path.isfile(file)  # a pipe or a terminal
+    if not is_stream and not os.access(folder, os.W_OK):
+        raise click.UsageError(f"--{option} must name a file in a folder that you may write to, got {file!r}")
+    written = Path(file).resolve()
+    for one in filter(None, inputs):
+        read = re.sub("^(?:file|sqlite):", "", one)
+        is_pattern = glob.has_magic(read) and not os.path.exists(read)
+        fitting = glob.glob(read, recursive=True) if is_pattern else [read]
+        if (is_pattern and _fits(file, read)) or any(_is_in(written, Path(each).resolve()) for each in fitting):
+            raise click.UsageError(f"--{option} must not be a file of the input, got {file!r}")
+
+
+def _fits(file: str, pattern: str) -> bool:
+    """Return whether a file, which may be new, fits a pattern, so that the next run would read it."""
+    path, pattern = os.path.abspath(file), os.path.abspath(pattern)
+    if "**" in pattern:  # any number of folders
+        return any(fnmatch.fnmatch(path, one) for one in (pattern, pattern.replace("**/", "")))
+    return PurePath(path).match(pattern)
+
+
+def _is_in(written: Path, read: Path) -> bool:
+    return written.is_relative_to(read) or (written.exists() and read.exists() and written.samefile(read))
 
 
 def write_whole(path: str, text: str) -> None:
@@ -489,8 +563,8 @@ class _Rows(NamedTuple):
     @classmethod
     def read(cls, texts: Iterable[str]) -> _Rows:
         """Read the option, before anything else is read."""
-        from msgid.audit._lists import check_ending
         from msgid.audit.definitions import check_names
+        from msgid.audit.lists import check_ending
 
         pairs = [text.partition("=") for text in texts]
         for text, (_, _, file) in zip(texts, pairs, strict=True):
@@ -499,7 +573,7 @@ class _Rows(NamedTuple):
         check_names("--rows", [check for check, _, _ in pairs])
         files = {check: file for check, _, file in pairs}
         if len(files) < len(pairs) or len({Path(file).resolve() for file in files.values()}) < len(files):
-            raise click.UsageError("--rows must name each check and each file once")
+            raise click.UsageError(f"--rows must name each check and each file once, got {' and '.join(texts)}")
         for file in files.values():
             check_ending(Path(file))
         return cls(files)
@@ -586,7 +660,7 @@ def audit(
 @_TIMESTAMP
 @_CONTENT
 @_format
-@click.option("--report", type=click.Path(dir_okay=False), help="Write the story to this file, as one HTML page.")
+@click.option("--report", metavar="FILE", help="Write the story to this file, as one HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the story as JSON.")
 def trace(
     given: str, inputs: tuple[str, ...], store: str | None, report: str | None, as_json: bool, **options: Any
@@ -596,25 +670,28 @@ def trace(
     ID is the ID in any spelling, a UUID, 0x and the digits of its bytes, RocketMQ's offset ID, or a position such as
     orders/1:700. Each INPUT is as for audit, and a table of its own. The times are in UTC.
 
-    The exit status is 0 if the message was found, 1 if not, and 2 if an input is wrong.
+    The exit status is 0 if the message was found, 1 if not, and 2 if an input is wrong, or if the message was not found
+    and an input could not be read. Standard input is not an input, and --id and --offset are for all inputs.
     """
     try:
         from msgid.audit import trace as traced
 
         named = {name: value for name, value in options.items() if value not in (None, ())}
-        opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
-        found = traced(given, list(inputs), store=opened, **named)
+        if report is not None:
+            check_written("report", report, [*inputs, store])
+        with _store_errors(store or "", "read"):
+            opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
+            found = traced(given, list(inputs), store=opened, **named)
         if report is not None:
             found.to_html(report)
     except Exception as error:
-        is_input = isinstance(error, click.ClickException | OSError | ImportError | ValueError)
-        if not is_input and not _is_of_database(error):
+        if not isinstance(error, click.ClickException | OSError | ImportError | ValueError):
             raise
         reason = " ".join((error.message if isinstance(error, click.ClickException) else str(error)).split())
         click.echo(f"Error: {reason}", err=True)
         sys.exit(WRONG_INPUT)
     click.echo(found.to_json() if as_json else found)
-    sys.exit(0 if found.found else NOT_FOUND)
+    sys.exit(0 if found.found else WRONG_INPUT if found.unread else NOT_FOUND)
 
 
 @msgid.command(

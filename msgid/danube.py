@@ -18,10 +18,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._moments import UNIX_EPOCH
-from msgid._validate import UINT32_MAX, UINT64_MAX, check_installed, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
 from msgid.ids.derived import position_id
+from msgid.shared.moments import UNIX_EPOCH
+from msgid.shared.validate import UINT32_MAX, UINT64_MAX, check_installed, in_range, is_utf8, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

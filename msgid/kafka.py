@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from uuid import UUID
 
 from msgid import layout
-from msgid._known_tables import Columns, KnownTable, Named
-from msgid._message import Message, key_text
-from msgid._moments import check_unit, moment_of, unit_hint, unix_micros
-from msgid._validate import INT32_MAX, in_range, one_of, quote
 from msgid.errors import InvalidMessage
-from msgid.ids._bytes import header_identity
+from msgid.ids.checked_bytes import header_identity
 from msgid.ids.derived import position_id
 from msgid.messages import Encoding, bytes_of, check_row
+from msgid.shared.handler_message import Message, key_text
+from msgid.shared.known_tables import Columns, KnownTable, Named
+from msgid.shared.moments import check_unit, moment_of, unit_hint, unix_micros
+from msgid.shared.validate import INT32_MAX, in_range, one_of, quote
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -97,7 +97,7 @@ class Record:
         """Return the record that a row holds, with the columns of Spark's Kafka source.
 
         Args:
-            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid._moments.moment_of` reads it), and
+            row: ``topic``, ``partition``, ``offset``, ``timestamp`` (as `msgid.shared.moments.moment_of` reads it), and
                 optionally ``key``, ``value`` and ``headers``: a list of pairs, or of mappings with ``key`` and
                 ``value``; or a mapping of names to values. Other columns are ignored.
             encoding: How text in ``key``, ``value`` and header values stands for bytes: ``utf-8`` or ``base64``.
@@ -180,7 +180,7 @@ class Record:
         >>> Record.of({**row, "headers": [("message_id", b"0156f7e71c361b21bc024ccdbe00000000")]}).message_id()
         '0156F7E71C361B21BC024CCDBE00000000'
         """
-        return _identity_of(self._held(header), header_type) or self._position_id(cluster)
+        return _identity_of(self._value_of(header), header_type) or self._position_id(cluster)
 
     def message(
         self,
@@ -213,11 +213,11 @@ class Record:
         >>> Record.of(row).message()
         Message(id='011B10B399F8D80000A0119A0000000007', key='shop 5', body=b'12', timestamp=0)
         """
-        held = self._held(header)
-        own = _identity_of(held, header_type)
-        if held is not None and not own:
+        value = self._value_of(header)
+        own = _identity_of(value, header_type)
+        if value is not None and not own:
             raise InvalidMessage(
-                f"header {header} must hold an ID or a UUID, got {quote(held)}: "
+                f"header {header} must hold an ID or a UUID, got {quote(value)}: "
                 "send str(derive_id(a UUID of your own, the text)), or pass header=None for the ID of the position"
             )
         id = own or self._position_id(cluster)
@@ -240,8 +240,8 @@ class Record:
         >>> Record.of(row).note()
         'header message_id does not hold an ID'
         """
-        held = self._held(header)
-        return None if held is None or _identity_of(held, header_type) else NO_ID.format(header=header)
+        value = self._value_of(header)
+        return None if value is None or _identity_of(value, header_type) else NO_ID.format(header=header)
 
     def _position_id(self, cluster: str) -> str:
         place = first_place(self.headers)
@@ -249,10 +249,10 @@ class Record:
             raise InvalidMessage(f"{NO_FIRST_ID}. Its first place is {quote(place)}: make a Message with its ID there")
         return str(position_id(self.source(cluster), self.offset, self.timestamp))
 
-    def _held(self, header: str | None) -> bytes | None:
+    def _value_of(self, header: str | None) -> bytes | None:
         """Return the last header of a name, or None without one; a header without a value is empty."""
-        held = [value for name, value in self.headers if name == header]
-        return (held[-1] or b"") if held else None
+        values = [value for name, value in self.headers if name == header]
+        return (values[-1] or b"") if values else None
 
 
 def _log_of(topic: object, partition: object, cluster: str = CLUSTER) -> str:
@@ -286,8 +286,8 @@ def _named(row: Mapping[str, Any]) -> Named:
     """Return the ID and the log of a row of Spark's Kafka source."""
     id = None
     with suppress(InvalidMessage):
-        held = dict(_headers(row.get("headers"), "utf-8")).get(ID_HEADER)
-        id = header_identity(held) or Record.of({**row, "key": None, "value": None}).message_id()
+        value = dict(_headers(row.get("headers"), "utf-8")).get(ID_HEADER)
+        id = header_identity(value) or Record.of({**row, "key": None, "value": None}).message_id()
     is_placed = row["topic"] is not None and row["partition"] is not None
     return Named(id, _log_of(row["topic"], row["partition"]) if is_placed else None)
 
@@ -300,20 +300,20 @@ ROWS: Final = KnownTable(
 """The columns that an audit reads of the rows of Spark's Kafka source."""
 
 
-def _identity_of(held: bytes | None, header_type: HeaderType) -> str | None:
+def _identity_of(value: bytes | None, header_type: HeaderType) -> str | None:
     one_of("header_type", header_type, get_args(HeaderType))
-    if header_type == "uuid" and held is not None and len(held) == UUID_LENGTH:
-        return str(UUID(bytes=held))
-    return header_identity(held)
+    if header_type == "uuid" and value is not None and len(value) == UUID_LENGTH:
+        return str(UUID(bytes=value))
+    return header_identity(value)
 
 
-def _headers(held: Any, encoding: Encoding) -> Headers:
+def _headers(given: Any, encoding: Encoding) -> Headers:
     pairs = []
-    if isinstance(held, Mapping):
-        held = held.items()
-    if held is not None and (isinstance(held, str | bytes) or not hasattr(held, "__iter__")):
-        raise InvalidMessage(f"headers must be a list of pairs of name and value, got {quote(held)}")
-    for header in held or ():
+    if isinstance(given, Mapping):
+        given = given.items()
+    if given is not None and (isinstance(given, str | bytes) or not hasattr(given, "__iter__")):
+        raise InvalidMessage(f"headers must be a list of pairs of name and value, got {quote(given)}")
+    for header in given or ():
         try:
             name, value = (header["key"], header["value"]) if hasattr(header, "keys") else header
         except (KeyError, TypeError, ValueError):

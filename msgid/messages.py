@@ -9,8 +9,8 @@ import re
 from enum import IntEnum
 from typing import Any, Final, Literal, get_args
 
-from msgid._validate import in_range, one_of, quote
 from msgid.errors import InvalidMessage
+from msgid.shared.validate import in_range, one_of, quote
 
 Encoding = Literal["utf-8", "base64"]
 """The encoding of the bytes of a key, value or header in a text export; Spark and many tools use base64 in JSON."""

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from msgid import layout
-from msgid._known_tables import Columns, Inside, KnownTable, Named
-from msgid._message import Message
-from msgid._moments import check_unit, moment_of
-from msgid._validate import INT32_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
-from msgid.ids._bytes import header_identity
+from msgid.ids.checked_bytes import header_identity
 from msgid.ids.derived import position_id
 from msgid.messages import Encoding, bytes_of, check_row
+from msgid.shared.handler_message import Message
+from msgid.shared.known_tables import Columns, Inside, KnownTable, Named
+from msgid.shared.moments import check_unit, moment_of
+from msgid.shared.validate import INT32_MAX, in_range, is_utf8, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ DEAD: Final = "%DLQ%"
 """The beginning of the name of a dead-letter topic."""
 NO_FIRST_PLACE: Final = f"property {UNIQUE_KEY} of a redelivered message must hold an ID or a UUID"
 """The reason why a message is refused: its place is not that of its first delivery, so it would get a second ID."""
-NO_PLACE: Final = "no position: the retry topic of a redelivered message is unknown"
+NO_LOG: Final = "no position: the retry topic of a redelivered message is unknown"
 """The note of a redelivered message that has an ID of its own."""
 NO_POSITION: Final = "the message does not have a broker, a queue and an offset, and its own ID is"
 
@@ -202,17 +202,17 @@ class Record:
             InvalidMessage: if the message does not have a position, or if it is redelivered and its properties do not
                 name the retry topic.
         """
-        place = self._place()
-        if place.topic is None:
-            name = place.redelivered_by or ""
+        log = self._log()
+        if log.topic is None:
+            name = log.redelivered_by or ""
             shown = f"{name} is {quote((self.properties or {}).get(name))}"
             raise InvalidMessage(f"cannot name the log of a redelivered message: no retry topic, and {shown}")
-        return f"rocketmq:{self.broker}/{place.topic}/{place.queue}"
+        return f"rocketmq:{self.broker}/{log.topic}/{log.queue}"
 
-    def _place(self) -> Place:
+    def _log(self) -> RowLog:
         if self.broker is None or self.queue is None:
             raise InvalidMessage(f"{NO_POSITION}: {quote(self.original)}")
-        return place_of(self.topic, self.queue, self.properties or {})
+        return log_of(self.topic, self.queue, self.properties or {})
 
     @property
     def original(self) -> str | None:
@@ -236,7 +236,7 @@ class Record:
         """
         if own := header_identity(self.original):
             return own
-        if self._place().redelivered_by is not None:
+        if self._log().redelivered_by is not None:
             first = quote((self.properties or {}).get(ORIGIN))
             raise InvalidMessage(
                 f"{NO_FIRST_PLACE}, got {quote(self.original)}. To handle it, make a Message with str(derive_id(a UUID "
@@ -278,7 +278,7 @@ class Record:
         return Message(id, key, self.body, self.born or self.stored)
 
 
-class Place(NamedTuple):
+class RowLog(NamedTuple):
     """Where the offset of a row counts, and whether the row is the first delivery of its message."""
 
     topic: str | None
@@ -288,33 +288,33 @@ class Place(NamedTuple):
     """The property that shows a redelivered or dead message, or ``topic``; None for the first delivery."""
 
 
-def place_of(topic: str, queue: int, properties: Mapping[str, str]) -> Place:
+def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> RowLog:
     """Return the place of a row. No other function decides it; `spark_ext.formats.rocketmq.place` is the same column.
 
     A push consumer shows a redelivered message with its first topic, and the queue and offset of a retry topic.
 
-    >>> place_of("orders", 3, {})
-    Place(topic='orders', queue=3, redelivered_by=None)
-    >>> place_of("orders", 0, {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"})
-    Place(topic='%RETRY%billing', queue=0, redelivered_by='RETRY_TOPIC')
-    >>> place_of("orders", 0, {"POP_CK": "0 1795918014305 11000 6 1 broker-a 0 3", "ORIGIN_GROUP": "billing"})
-    Place(topic='%RETRY%billing_orders', queue=0, redelivered_by='POP_CK')
+    >>> log_of("orders", 3, {})
+    RowLog(topic='orders', queue=3, redelivered_by=None)
+    >>> log_of("orders", 0, {"RETRY_TOPIC": "orders", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0"})
+    RowLog(topic='%RETRY%billing', queue=0, redelivered_by='RETRY_TOPIC')
+    >>> log_of("orders", 0, {"POP_CK": "0 1795918014305 11000 6 1 broker-a 0 3", "ORIGIN_GROUP": "billing"})
+    RowLog(topic='%RETRY%billing_orders', queue=0, redelivered_by='POP_CK')
     """
     if topic.startswith((RETRY, DEAD)):
-        return Place(topic, queue, "topic")
+        return RowLog(topic, queue, "topic")
     if RETRY_TOPIC in properties:
         retry, number = properties.get(REAL_TOPIC, ""), properties.get(REAL_QUEUE, "")
         if retry.startswith(RETRY) and re.fullmatch("[0-9]{1,9}", number):
-            return Place(retry, int(number), RETRY_TOPIC)
-        return Place(None, None, RETRY_TOPIC)
+            return RowLog(retry, int(number), RETRY_TOPIC)
+        return RowLog(None, None, RETRY_TOPIC)
     if POP_CHECKPOINT in properties:
         kind = [*properties[POP_CHECKPOINT].split(" "), *[""] * POP_KIND][POP_KIND]
         group = properties.get(POP_GROUP)
         if kind in POP_RETRIES and group:
-            return Place(f"{RETRY}{group}{POP_RETRIES[kind]}{topic}", queue, POP_CHECKPOINT)
+            return RowLog(f"{RETRY}{group}{POP_RETRIES[kind]}{topic}", queue, POP_CHECKPOINT)
         if kind != "0":
-            return Place(None, None, POP_CHECKPOINT)
-    return Place(None, None, ORIGIN) if ORIGIN in properties else Place(topic, queue)
+            return RowLog(None, None, POP_CHECKPOINT)
+    return RowLog(None, None, ORIGIN) if ORIGIN in properties else RowLog(topic, queue)
 
 
 def audited_rows(table: pa.Table) -> pa.Table:
@@ -327,23 +327,23 @@ def audited_rows(table: pa.Table) -> pa.Table:
     names = [name for name in table.column_names if name != "body"]
     added: dict[str, list[Any]] = {"id": [], "topic": [], "queueId": [], "queueOffset": []}
     for row in table.select(names).to_pylist():
-        held = row["properties"]
-        row["properties"] = dict(held) if isinstance(held, list) else held  # Arrow's maps are lists of pairs
-        id, place = None, Place(row["topic"], row["queueId"])
+        given = row["properties"]
+        row["properties"] = dict(given) if isinstance(given, list) else given  # Arrow's maps are lists of pairs
+        id, log = None, RowLog(row["topic"], row["queueId"])
         with suppress(InvalidMessage):
             properties = _properties(row["properties"])
-            id, place = properties.get(UNIQUE_KEY), place_of(row["topic"] or "", row["queueId"], properties)
-            if row["topic"] is None and place.redelivered_by != RETRY_TOPIC:  # the names of other logs have the topic
-                place = Place(None, row["queueId"])
+            id, log = properties.get(UNIQUE_KEY), log_of(row["topic"] or "", row["queueId"], properties)
+            if row["topic"] is None and log.redelivered_by != RETRY_TOPIC:  # the names of other logs have the topic
+                log = RowLog(None, row["queueId"])
             if row.get("storeTimestamp") is not None:  # the broker's own number, whatever a clock has said
                 row["storeTimestamp"] = moment_of("storeTimestamp", row["storeTimestamp"])
             id = id or Record.of({**row, "bornTimestamp": None}).message_id()
         if isinstance(id, str) and not is_utf8(id):  # JSON has half a pair of surrogates, and Arrow's text has not
             id = ascii(id)
-        if place.topic is not None and not is_utf8(place.topic):
-            place = Place(None, place.queue)
-        offset = None if place.topic is None else row["queueOffset"]
-        for name, value in zip(added, (id, place.topic, place.queue, offset), strict=True):
+        if log.topic is not None and not is_utf8(log.topic):
+            log = RowLog(None, log.queue)
+        offset = None if log.topic is None else row["queueOffset"]
+        for name, value in zip(added, (id, log.topic, log.queue, offset), strict=True):
             added[name].append(value)
     for name, values in added.items():
         column = pa.array(values, pa.string() if name == "id" else None)
@@ -354,14 +354,14 @@ def audited_rows(table: pa.Table) -> pa.Table:
 
 def _named(row: Mapping[str, Any]) -> Named:
     """Return the ID and the log of a row of the connector."""
-    id = log = None
+    id = name = None
     with suppress(InvalidMessage):
         properties = _properties(row.get("properties"))
-        place = place_of(str(row["topic"] or ""), row["queueId"], properties)
-        log = f"rocketmq:{row['brokerName']}/{place.topic}/{place.queue}" if place.topic else None
+        log = log_of(str(row["topic"] or ""), row["queueId"], properties)
+        name = f"rocketmq:{row['brokerName']}/{log.topic}/{log.queue}" if log.topic else None
         id = header_identity(properties.get(UNIQUE_KEY))
         id = id or Record.of({**row, "body": None, "bornTimestamp": None}).message_id()
-    return Named(id, log)
+    return Named(id, name)
 
 
 ROWS: Final = KnownTable(
@@ -377,15 +377,15 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _properties(held: Any) -> dict[str, str]:
-    if isinstance(held, str):
+def _properties(given: Any) -> dict[str, str]:
+    if isinstance(given, str):
         try:
-            held = json.loads(held, parse_constant=_refuse_constant)
+            given = json.loads(given, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            raise InvalidMessage(f"properties must be a JSON object, got {quote(held)}") from None
-    if held is None:
+            raise InvalidMessage(f"properties must be a JSON object, got {quote(given)}") from None
+    if given is None:
         return {}
-    if not hasattr(held, "items"):
-        raise InvalidMessage(f"properties must be a mapping or a JSON object, got {quote(held)}")
-    known = ((str(name), value) for name, value in held.items() if value is not None)
+    if not hasattr(given, "items"):
+        raise InvalidMessage(f"properties must be a mapping or a JSON object, got {quote(given)}")
+    known = ((str(name), value) for name, value in given.items() if value is not None)
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in known}

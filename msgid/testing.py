@@ -24,7 +24,7 @@ import pytest
 
 from msgid.ids.derived import position_id
 from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
-from msgid.processing._flow import next_action
+from msgid.processing.flow import next_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,7 +20,19 @@ from sql_layout import file_of
 from sql_text import Functions, SqlText
 
 from msgid import layout
-from spark_ext.columns import _crc, _expressions, _identity, _moments, expiry, making, reading, v0
+from spark_ext.columns import (
+    building,
+    column_types,
+    crc,
+    expiry,
+    id_text,
+    identity,
+    making,
+    moment_columns,
+    reading,
+    reasons,
+    v0,
+)
 from spark_ext.sql.registration import Definition
 
 if TYPE_CHECKING:
@@ -28,10 +40,10 @@ if TYPE_CHECKING:
 
 FILE: Final = Path(__file__).parents[1] / "spark_ext" / "sql" / "functions.sql"
 F: Final = Functions()
-_MODULES: Final = (_crc, _expressions, _identity, _moments, expiry, making, reading, v0)
+_MODULES: Final = (building, column_types, crc, expiry, id_text, identity, making, moment_columns, reading, reasons, v0)
 _ID: Final = "ID"
 """The type of a parameter that takes an ID, as text or binary."""
-_AT: Final = _moments.SECONDS
+_AT: Final = moment_columns.SECONDS
 """The type of a time: a timestamp becomes Unix seconds, and Spark rejects a date or a `timestamp_ntz`.
 
 Spark casts an argument to the type of its parameter. Spark would read text as a timestamp in the session's time zone,
@@ -165,7 +177,7 @@ def fields_of_v0(*parts: Any) -> Any:
 # Functions that other functions call, so that Spark computes their arguments once. `SHOW FUNCTIONS LIKE 'msgid*'`
 # leaves them out.
 _SHARED: Final = {
-    "_msgid_word": SqlFunction(_crc.word, {"raw": "BINARY"}, "BIGINT"),
+    "_msgid_word": SqlFunction(crc.word, {"raw": "BINARY"}, "BIGINT"),
     "_msgid_v1_fields": SqlFunction(fields_of_v1, reading.PARTS, _V1),
     "_msgid_v1_of_bytes": SqlFunction(fields_of_v1_bytes, {"raw": "BINARY"}, _V1),
     "_msgid_v0_fields": SqlFunction(
@@ -290,30 +302,30 @@ def _assign_id_of_query() -> Any:
     """
     digest = "sha2(concat(uuid(), CAST(unix_micros(now()) AS STRING)), 256)"
     origin, rest = f"{layout.ORIGINS['assigned']:X}", layout.SYNTHETIC_BITS // 4 - 1
-    text = f"concat('{_expressions.VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
+    text = f"concat('{id_text.VERSION_1_DIGITS}', left(digest, 1), '{origin}', substring(digest, 2, {rest}))"
     node = F.expr(f"(SELECT upper({text}) FROM (SELECT {digest} AS digest FROM VALUES (0)))")
     seconds = F.expr("unix_seconds(now())") - layout.EPOCH_UNIX
     # Spark computes the text of the seconds once.
-    at = _expressions.padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
-    row = lambda: _expressions.padded_digits(making._row(), 8).cast("string")  # noqa: E731
+    at = building.padded_digits(seconds.bitwiseAND(layout.UINT32_MASK), 8).cast("string")
+    row = lambda: building.padded_digits(making._row(), 8).cast("string")  # noqa: E731
     return F.concat(node, making._numbered(lambda: F.concat(at, row())))
 
 
 _PARTS: Final[dict[Any, Any]] = {
     pyspark_functions: F,
-    _identity.hex_text: lambda id: id,  # the function around it converts the argument to text
-    _expressions.of_types: lambda *_: lambda result: result,  # the parameters have types
-    _moments.micros_of: lambda at: F.floor(at * F.lit(_moments.MICROSECONDS)).try_cast("bigint"),
-    _moments.unix_seconds_of: lambda at: F.floor(at).try_cast("bigint"),
-    _moments.shown_moment: lambda at: F.floor(at).cast("string"),
-    _crc.word: lambda raw: F.call_function("_msgid_word", raw),
+    identity.hex_text: lambda id: id,  # the function around it converts the argument to text
+    column_types.of_types: lambda *_: lambda result: result,  # the parameters have types
+    moment_columns.micros_of: lambda at: F.floor(at * F.lit(moment_columns.MICROSECONDS)).try_cast("bigint"),
+    moment_columns.unix_seconds_of: lambda at: F.floor(at).try_cast("bigint"),
+    moment_columns.shown_moment: lambda at: F.floor(at).cast("string"),
+    crc.word: lambda raw: F.call_function("_msgid_word", raw),
     v0.time_of_month: lambda *parts: F.call_function("_msgid_time_of_month", *parts),
     making._place: _place,
     reading._parsed: lambda text, otherwise: _or(
-        F.call_function("_msgid_v1_of_bytes", _expressions.v1_bytes(text)), text, otherwise
+        F.call_function("_msgid_v1_of_bytes", id_text.v1_bytes(text)), text, otherwise
     ),
     v0._parsed: lambda text, otherwise: _or(
-        F.when(_expressions.is_v0(text), F.call_function("_msgid_v0_fields", *v0.parts_of(text))), text, otherwise
+        F.when(id_text.is_v0(text), F.call_function("_msgid_v0_fields", *v0.parts_of(text))), text, otherwise
     ),
 }
 """The parts of the column functions that SQL writes in another way."""

@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        from msgid._validate import to_install
+        from msgid.shared.validate import to_install
 
         raise ImportError(f"{__name__}.{name} needs pyspark: {to_install('spark')}", name="pyspark") from None
     from spark_ext._compat import WHOLE, unsupported, version

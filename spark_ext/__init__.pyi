@@ -47,7 +47,7 @@ from spark_ext.streaming.deduplicate import (
     rows_too_late as rows_too_late,
 )
 from spark_ext.streaming.process import process as process
-from spark_ext.tables._writers import TableConflict as TableConflict
+from spark_ext.tables.writers import TableConflict as TableConflict
 from spark_ext.tables.segments import segment_report as segment_report
 from spark_ext.tables.sinks import (
     read_table as read_table,

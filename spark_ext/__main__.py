@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from msgid._validate import to_install
+from msgid.shared.validate import to_install
 
 
 def main() -> None:

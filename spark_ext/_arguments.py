@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import quote
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

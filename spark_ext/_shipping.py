@@ -42,7 +42,7 @@ _GUIDE: Final = "The guide to clusters shows how executors get the packages"
 _PACKAGES: Final = ("numpy", "pyarrow")
 _OF_STATE: Final = ("pandas", "google.protobuf", STATE_CLIENT)
 _MAX_TASKS: Final = 32
-_FOUND: Final = "host string, python string, version string, backend string, file string, missing string"
+_WORKER_FIELDS: Final = "host string, python string, version string, backend string, file string, missing string"
 _checked: set[tuple[str, bool]] = set()
 
 
@@ -188,7 +188,7 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
     tasks = min(max(place.tasks, 1), _MAX_TASKS)
     ask = _asking((*_PACKAGES, *(_OF_STATE if stateful else ())))
     try:
-        found = spark.range(0, tasks, 1, tasks).mapInArrow(ask, _FOUND).collect()
+        found = spark.range(0, tasks, 1, tasks).mapInArrow(ask, _WORKER_FIELDS).collect()
     except Exception as error:
         raise WorkerError(_explained(error)) from None
     workers = [row.asDict() for row in found]
@@ -202,7 +202,7 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
 
 
 def _asking(packages: tuple[str, ...]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    names = [field.split()[0] for field in _FOUND.split(", ")]
+    names = [field.split()[0] for field in _WORKER_FIELDS.split(", ")]
 
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
         import importlib

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import msgid
-from msgid._commands import Grouped, examples
-from msgid._known_tables import QUARANTINE
 from msgid.cli import (
     AUDIT_GROUPS,
     INTERRUPTED,
@@ -24,6 +22,8 @@ from msgid.cli import (
     audit_options,
     compared_columns,
 )
+from msgid.shared.command_line import Grouped, examples
+from msgid.shared.known_tables import QUARANTINE
 from spark_ext._private import leave_out_logs_of_calls
 from spark_ext._session import NoJava, session
 from spark_ext.formats.message_formats import format_options, message_format_names
@@ -288,7 +288,7 @@ def audit(
     offset, timestamp, landed and content. With --sent, INPUT is compared with another table: the messages that a
     producer had acknowledged, or all messages of a queue.
     """
-    from msgid.audit._options import rules_in
+    from msgid.audit.options import rules_in
     from spark_ext.jobs import audit_job as job
 
     output = AuditOutput.taken_from(options)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.ids._bytes import NOT_V0
-from spark_ext.columns._expressions import is_canonical_v0, is_v0, raise_invalid, struct_if
-from spark_ext.columns._identity import hex_text
+from msgid.ids.checked_bytes import NOT_V0
+from spark_ext.columns.building import struct_if
+from spark_ext.columns.id_text import is_canonical_v0, is_v0
+from spark_ext.columns.identity import hex_text
+from spark_ext.columns.reasons import raise_invalid
 from spark_ext.columns.v0 import _ipv6
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class Floor(StatefulProcessor):
         import pandas as pd
 
         from spark_ext.streaming._labelling import HEAD_BYTES
-        from spark_ext.streaming._packing import CHECK_BUCKET
+        from spark_ext.streaming._state.packed_rows import CHECK_BUCKET
 
         if key[0] == CHECK_BUCKET:
             return

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from spark_ext.streaming._labelling import CONTENT_LENGTH
-from spark_ext.streaming._log import HEAD, Entries, Log, fixed
+from spark_ext.streaming._state.bucket_log import HEAD, BucketLog, Entries, fixed
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import table
@@ -59,7 +59,7 @@ def add(buckets: list[Values], rows: int, time: int, draw: np.random.Generator) 
     for number, values in enumerate(buckets):
         mine = low % np.uint64(len(buckets)) == number
         content = draw.integers(0, 255, (int(mine.sum()), CONTENT_LENGTH), np.uint8)
-        log = Log(values)
+        log = BucketLog(values)
         log.add(Entries(high[mine], low[mine], np.full(len(content), time), fixed(content)))
         log.commit()
 

@@ -20,19 +20,17 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from msgid._validate import check_installed
-from msgid.audit._doctor import collision_risk, doctor
-from msgid.audit._options import AuditOptions, ColumnNames
-from msgid.audit.definitions import CHECKS, Severity
-from msgid.audit.facts import Finding, Gap
-from msgid.audit.report import Report
-
 if TYPE_CHECKING:
-    from msgid.audit._compare import compare
-    from msgid.audit._digest import digest, merge_digests
+    from msgid.audit._doctor import collision_risk, doctor
     from msgid.audit._run import audit_file, audit_ids, audit_table
-    from msgid.audit._story import Event, Trace
-    from msgid.audit._trace import trace
+    from msgid.audit.comparison import compare
+    from msgid.audit.definitions import CHECKS, Severity
+    from msgid.audit.digests import digest, merge_digests
+    from msgid.audit.facts import Finding, Gap
+    from msgid.audit.options import AuditOptions, ColumnNames
+    from msgid.audit.report import Report
+    from msgid.audit.story import Event, Trace
+    from msgid.audit.tracing import trace
 
 __all__ = [
     "CHECKS",
@@ -55,19 +53,27 @@ __all__ = [
     "trace",
 ]
 
-# These modules need DuckDB, NumPy and PyArrow, so each is imported when one of its names is first used (PEP 562).
+# A module is imported when one of its names is first used (PEP 562).
 _HOMES = {
-    "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "_compare",
-    "digest": "_digest", "merge_digests": "_digest", "Event": "_story", "Trace": "_story", "trace": "_trace",
+    "AuditOptions": "options", "CHECKS": "definitions", "ColumnNames": "options", "Finding": "facts", "Gap": "facts",
+    "Report": "report", "Severity": "definitions", "collision_risk": "_doctor", "doctor": "_doctor",
+}  # fmt: skip
+_OF_DUCKDB = {
+    "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "comparison",
+    "digest": "digests", "merge_digests": "digests", "Event": "story", "Trace": "story", "trace": "tracing",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name not in _OF_DUCKDB:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.version_info < (3, 11):
         raise ImportError(f"{__name__}.{name} needs Python 3.11 or later, because DuckDB 2 does")
     # A file of positions needs DuckDB alone; the import of the others takes as long as a small audit.
     needed = ("duckdb",) if name == "audit_file" else ("duckdb", "numpy", "pyarrow")
+    from msgid.shared.validate import check_installed
+
     check_installed(f"{__name__}.{name}", "arrow", *needed)
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_OF_DUCKDB[name]}"), name)

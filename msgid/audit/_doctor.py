@@ -9,15 +9,16 @@ from collections import Counter, defaultdict
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._validate import INT32_MAX, check_installed, is_number, quote
 from msgid.audit.definitions import COUNTED_FROM_0, is_generator
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import is_uuid, uuid_bytes
-from msgid.ids._carriers import values_of
+from msgid.ids.carriers import values_of
+from msgid.ids.checked_bytes import is_uuid, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import shared_by
 from msgid.ids.parsing import parse
+from msgid.ids.uuids import uuid_facts
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId
+from msgid.shared.validate import INT32_MAX, check_installed, is_number, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,10 +66,6 @@ _YEARS: Final = 50 * 366 * 86_400
 _RANDOM_STARTS: Final = 1 << 31
 """The number of first sequence numbers of a default `msgid.Generator`."""
 _DAY: Final = 86_400
-_RFC_VARIANT: Final = 0b10
-"""The two highest bits of byte 8 of a UUID of RFC 9562."""
-_LAST_VERSION: Final = 8
-"""The last version of a UUID that RFC 9562 defines; the first is 1."""
 
 
 class Maker(NamedTuple):
@@ -159,15 +156,15 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     risk that a copy of a generator, with its node and pid and at half its rate, repeats an ID within a day: 1
     """
     generators, others = _grouped(values_of(ids), times)
-    told = [(sample, fingerprint(sample)) for sample in generators]
+    fingerprints = [(sample, fingerprint(sample)) for sample in generators]
     parsed = [id for sample in generators for id in sample.ids]
     nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
     shared = {layout.format_mac(node): reason for node in sorted(nodes) if (reason := shared_by(node))}
     most = max((_busiest(sample) for sample in generators), default=0)
-    risks = [_risk(sample, found) for sample, found in told]
+    risks = [_risk(sample, found) for sample, found in fingerprints]
     return Diagnosis(
         rows=len(parsed) + len(others),
-        makers=_makers(told, others),
+        makers=_makers(fingerprints, others),
         shared_nodes=shared,
         ids_per_second=most,
         collision_risk=max(risks, default=0.0),
@@ -196,10 +193,10 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
     return [Sample(*map(list, zip(*rows, strict=True))) for rows in samples.values()], others
 
 
-def _makers(told: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
+def _makers(fingerprints: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
     """Return a row for each set of clients, the most IDs first."""
     rows: dict[tuple[str, ...], Maker] = {}
-    for sample, found in sorted(told, key=lambda one: -len(one[0].ids)):
+    for sample, found in sorted(fingerprints, key=lambda one: -len(one[0].ids)):
         earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
         rows[found.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
     for found, count in Counter(map(_order_of_uuid, others)).items():
@@ -218,17 +215,16 @@ def _order_of_uuid(value: object) -> Fingerprint:
     if not is_uuid(value):
         return unknown
     raw = uuid_bytes(value)
-    fits = _is_versioned
-    if not fits(raw) and fits(raw[::-1]):
+    if not _fits(raw) and _fits(raw[::-1]):
         return Fingerprint((IGGY_NUMBER,), 'UUIDs whose bytes are last to first: read them with uuid="number"')
-    if not fits(raw) and fits(raw[8:] + raw[:8]):
+    if not _fits(raw) and _fits(raw[8:] + raw[:8]):
         return Fingerprint((IGGY_HALVES,), "UUIDs whose halves are exchanged")
     return unknown
 
 
-def _is_versioned(raw: bytes) -> bool:
+def _fits(raw: bytes) -> bool:
     """Return whether 16 bytes have the variant of RFC 9562 and one of its versions."""
-    return raw[8] >> 6 == _RFC_VARIANT and 1 <= raw[6] >> 4 <= _LAST_VERSION
+    return uuid_facts(raw).version is not None
 
 
 def _busiest(sample: Sample) -> int:

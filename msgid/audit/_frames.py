@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from msgid._arrow_schema import UUID, arrow_types
-from msgid._validate import quote
-from msgid.audit._duck import quoted
-from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.ids._carriers import UnreadColumn, arrow_of, check_ids, is_of, is_table, of_field, readable
+from msgid.audit.duck import quoted
+from msgid.audit.parts import Part, Source, Unreadable, plain_error, source_of
+from msgid.ids.carriers import UnreadColumn, arrow_of, check_ids, is_of, is_table, of_field, readable
+from msgid.shared.arrow_schema import UUID, arrow_types
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from msgid.audit._paths import File
+    from msgid.audit.paths import File
 
 
 class _Frame(NamedTuple):

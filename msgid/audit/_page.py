@@ -10,9 +10,9 @@ from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import shown
 from msgid.audit.definitions import FAULTS, TABLE
 from msgid.audit.facts import NAMED, Range, plural, ranges, span, unchecked
+from msgid.shared.validate import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
-from msgid._arrow_schema import UUID, arrow_types
-from msgid._validate import quote
-from msgid.audit._duck import literal, quoted
-from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import FILE_COLUMN, names_of
+from msgid.audit.duck import literal, quoted
+from msgid.audit.parts import Part, Source, Unreadable, plain_error, source_of
+from msgid.audit.paths import FILE_COLUMN, names_of
+from msgid.shared.arrow_schema import UUID, arrow_types
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from msgid.audit._paths import File
+    from msgid.audit.paths import File
 
 _DECIMAL_DIGITS: Final = 38
 _BYTES_OF_UUID: Final = "BLOB of UUID"

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import duckdb
 
 from msgid import layout
-from msgid._moments import UNIX_SECONDS_MIN, check_unit, last_moment
-from msgid._validate import quote
-from msgid.audit._duck import literal, quoted
-from msgid.audit._inputs import LOG, check_joined, check_named_by
-from msgid.audit._reduce import FIELDS, Relations
 from msgid.audit._sources import keep, read_error
 from msgid.audit.definitions import AHEAD_S
-from msgid.ids._carriers import identities, text_in_duck
+from msgid.audit.duck import literal, quoted
+from msgid.audit.inputs import LOG, check_joined, check_named_by
+from msgid.audit.reduction import FIELDS, Relations
+from msgid.ids.carriers import identities, text_in_duck
+from msgid.shared.moments import UNIX_SECONDS_MIN, check_unit, last_moment
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from msgid._known_tables import Columns
-    from msgid.audit._duck import Duck
-    from msgid.audit._options import Rules
-    from msgid.audit._parts import Source
+    from msgid.audit.duck import Duck
+    from msgid.audit.options import Rules
+    from msgid.audit.parts import Source
+    from msgid.shared.known_tables import Columns
 
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
                     "UBIGINT", "UHUGEINT")  # fmt: skip
@@ -94,7 +94,7 @@ class Roles:
         self._near = "landed" if columns.landed else "sent"
         if columns.id is not None or "BLOB" in types.values():  # they need NumPy, whose import takes a while
             _add_functions(duck)
-        keys = [*columns.source, *([] if columns.life is None else [columns.life])]
+        keys = [*columns.source, *([] if columns.incarnation is None else [columns.incarnation])]
         roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
         if columns.offset is not None:
             roles["off"] = _offset(columns.offset, types[columns.offset])
@@ -254,10 +254,10 @@ def _logs(duck: Duck, base: str, columns: Columns, types: list[str]) -> Logs:
     """
     keys = [f"k{place}" for place in range(len(types))]
     texts = [_text(key, type) for key, type in zip(keys, types, strict=True)]
-    sources, life = texts[: len(columns.source)], texts[len(columns.source) :]
+    sources, incarnation = texts[: len(columns.source)], texts[len(columns.source) :]
     name = f"{literal(columns.prefix)} || {' || {} || '.format(literal('/')).join(sources) or literal(LOG)}"
-    if life:
-        name = f"{name} || coalesce('@' || {life[0]}, '')"
+    if incarnation:
+        name = f"{name} || coalesce('@' || {incarnation[0]}, '')"
     placed = " AND ".join(f"{key} IS NOT NULL" for key in keys[: len(sources)]) or "true"
     named = f"(SELECT DISTINCT {', '.join(keys)} FROM {base} WHERE {placed})" if keys else "(SELECT 1)"
     ranked = f"SELECT dense_rank() OVER (ORDER BY name) AS log, * FROM (SELECT {name} AS name, * FROM {named})"
@@ -417,7 +417,7 @@ def _content(duck: Duck, name: str, type: str) -> str:
     def encoded(values: Any) -> Any:
         import pyarrow as pa
 
-        from msgid._contents import encodings
+        from msgid.shared.contents import encodings
 
         return pa.array(encodings(values), pa.binary())
 

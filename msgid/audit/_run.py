@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from msgid._known_tables import Columns
-from msgid.audit._columns import ids_inside
-from msgid.audit._duck import Duck
-from msgid.audit._inputs import checked_columns
-from msgid.audit._lists import Lists
-from msgid.audit._options import Rules, columns_in, limits_in, rules_in
-from msgid.audit._reduce import facts_of
 from msgid.audit._roles import Roles, check_moments
 from msgid.audit._sources import open_file, open_frame, read_error
+from msgid.audit.duck import Duck
+from msgid.audit.inputs import checked_columns
+from msgid.audit.known_columns import ids_inside
+from msgid.audit.lists import Lists
+from msgid.audit.options import Rules, columns_in, limits_in, rules_in
+from msgid.audit.reduction import facts_of
 from msgid.audit.report import report_of
-from msgid.ids._carriers import check_ids
+from msgid.ids.carriers import check_ids
+from msgid.shared.known_tables import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from msgid.audit._options import AuditOptions
-    from msgid.audit._parts import Source
-    from msgid.audit._reduce import Reduction, Relations
     from msgid.audit.definitions import Format
     from msgid.audit.facts import Facts
+    from msgid.audit.options import AuditOptions
+    from msgid.audit.parts import Source
+    from msgid.audit.reduction import Reduction, Relations
     from msgid.audit.report import Report
 
 
@@ -128,7 +128,7 @@ def audited(duck: Duck, source: Source, named: Mapping[str, Any]) -> tuple[Sourc
     Args:
         duck: The connection.
         source: The table.
-        named: The arguments that name columns, as `msgid.audit._options.columns_in` returns them.
+        named: The arguments that name columns, as `msgid.audit.options.columns_in` returns them.
 
     Raises:
         ValueError: if the table does not have a column, or has nothing to audit.

@@ -8,13 +8,13 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import duckdb
 
-from msgid._validate import quote, quote_path
-from msgid.audit._duck import quoted
 from msgid.audit._parquet_files import Only, parquet_source
-from msgid.audit._parts import NULL_TYPE, Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import File, files_at, job_table, open_file_object, reading
 from msgid.audit._text_files import csv_source, json_source, text_source
 from msgid.audit.definitions import FORMATS
+from msgid.audit.duck import quoted
+from msgid.audit.parts import NULL_TYPE, Part, Source, Unreadable, plain_error, source_of
+from msgid.audit.paths import File, files_at, job_table, open_file_object, reading
+from msgid.shared.validate import quote, quote_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,7 +87,8 @@ def open_file(
         files: list[File] = []
         for one in paths:
             if isinstance(one, str | os.PathLike):
-                files += files_at(duck, os.fspath(one), format)
+                with reading(str(one)):
+                    files += files_at(duck, os.fspath(one), format)
             else:
                 files.append(open_file_object(duck, one, format))
         return _source_of_files(duck, name, files, delimiter, header)

@@ -14,15 +14,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
-from msgid._validate import quote
-from msgid.audit._duck import literal
-from msgid.audit._parts import Part, Source, Unreadable, plain_error, source_of
-from msgid.audit._paths import CUT, FILE_COLUMN, NOT_TEXT, names_of, reading, spooled_copy
+from msgid.audit.duck import literal
+from msgid.audit.parts import Part, Source, Unreadable, plain_error, source_of
+from msgid.audit.paths import CUT, FILE_COLUMN, NOT_TEXT, names_of, reading, spooled_copy
+from msgid.shared.validate import quote, quote_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from msgid.audit._paths import File
+    from msgid.audit.paths import File
 
 LINE_LIMIT: Final = 2_000_000
 """Bytes of the longest row of CSV, as DuckDB sets it."""
@@ -77,7 +77,10 @@ def csv_source(
     groups: dict[tuple[object, ...], list[File]] = {}
     headers: dict[tuple[object, ...], _Header] = {}
     for file in files:
-        first = _header(file, delimiter, header)
+        try:
+            first = _header(file, delimiter, header)
+        except Unreadable as error:
+            raise Unreadable(_of_file(files, file, str(error))) from None
         if one_thread or first.has_breaks:
             first = first._replace(has_breaks=True)
             fault = _first_fault(file, delimiter)
@@ -237,7 +240,7 @@ def _named_file(files: Sequence[File], text: str) -> File | None:
 
 
 def _of_file(files: Sequence[File], file: File | None, reason: str) -> str:
-    return reason if file is None or len(files) == 1 else f"{quote(file.shown)}: {reason}"
+    return reason if file is None or len(files) == 1 else f"{quote_path(file.shown)}: {reason}"
 
 
 def _csv_reason(files: Sequence[File], delimiter: str, error: Exception) -> str | None:

@@ -6,7 +6,7 @@ Python and Spark take them from here, so that both find the same faults in the s
 - A **generator** is a pair of node and process id. Only IDs of the origins in `COUNTED` carry a sequence, and those of
   which `is_generator` says so.
 - A **run** of a generator is the life of one process: its sequence only grows. `PART_STEP`, `RUN_STEP` and
-  `split_pieces` say where a run ends. `msgid.audit._runs` finds runs that several processes share.
+  `split_pieces` say where a run ends. `msgid.audit.runs` finds runs that several processes share.
 - IDs are compared by value: neither the case of the digits nor the version byte of a version-0 ID matters.
 """
 
@@ -16,7 +16,7 @@ import pkgutil
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from msgid._validate import quote
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

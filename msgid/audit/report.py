@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import INT64_MAX, integer, quote, shown
-from msgid.audit._options import Rules
 from msgid.audit.definitions import CHECKS, FAULTS, MALFORMED_KIND, NULL_KIND, SEVERITIES, TABLE, Check, check_names
 from msgid.audit.facts import (
     LISTS,
@@ -24,6 +22,8 @@ from msgid.audit.facts import (
     span,
     unchecked,
 )
+from msgid.audit.options import Rules
+from msgid.shared.validate import INT64_MAX, integer, quote, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -327,7 +327,7 @@ class Report:
         """Raise ValueError if a check is unknown or was not made."""
         check_names("check", [check])
         reasons = {one.check: one.reason for one in self.not_checked}
-        if check in _made(self) or any(one.check == check for one in self.findings):
+        if check in _checks_made(self) or any(one.check == check for one in self.findings):
             return
         other = "it needs a comparison" if self.sent is None else "a comparison does not make it"
         raise ValueError(f"cannot return the rows of {check}: it was not checked ({reasons.get(check, other)})")
@@ -579,7 +579,7 @@ def _laid_out(findings: list[Finding]) -> list[str]:
     return [f"{row[0]:{a}}  {row[1]:{b}}  {row[2]:{c}}  {row[3]:>{d}}  {row[4]}".rstrip() for row in rows]
 
 
-def _made(report: Report) -> list[str]:
+def _checks_made(report: Report) -> list[str]:
     """Return the checks that were made in full."""
     left_out = {one.check for one in report.not_checked}
     of_one_side = [name for name, check in CHECKS.items() if "sent" not in check.needs]
@@ -589,7 +589,7 @@ def _made(report: Report) -> list[str]:
 def _metrics(report: Report) -> str:
     """Return the metrics of a report, with the end mark of OpenMetrics."""
     names = {one.check for one in report.findings}
-    found = Counter({(check, CHECKS[check].severity): 0 for check in _made(report) if check not in names})
+    found = Counter({(check, CHECKS[check].severity): 0 for check in _checks_made(report) if check not in names})
     for one in report.findings:
         found[one.check, one.severity] += one.count
     order, until = list(CHECKS), report.complete_until

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
-from msgid._validate import quote
-from msgid.ids._bytes import id_bytes, kind_of, strip_version
 from msgid.ids._native import native
+from msgid.ids.checked_bytes import id_bytes, kind_of, strip_version
 from msgid.layout import CANONICAL_V0_PREFIX
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from msgid.layout import Kind

@@ -153,7 +153,7 @@ class _Block:
 
     __slots__ = ("head", "hex_head", "left", "life", "since", "start", "state", "until")
 
-    def __init__(self, start: _Start, run: _sequence.Run | None, state: _sequence.State) -> None:
+    def __init__(self, start: _Start, run: _sequence.SecondOfIds | None, state: _sequence.State) -> None:
         self.start = start
         self.life = start.life
         self.state = state
@@ -217,7 +217,9 @@ class Minter:
 
     _block: _Block
 
-    def _begin(self, id_type: type[MessageId], run_type: type[_sequence.Run], clock: Callable[[], int] | None) -> None:
+    def _begin(
+        self, id_type: type[MessageId], run_type: type[_sequence.SecondOfIds], clock: Callable[[], int] | None
+    ) -> None:
         """Set the types and the clock, which returns whole Unix seconds; None means the system's clock."""
         self._id_of = id_type._of
         self._clock: Callable[[], float] = _system_clock if clock is None else clock
@@ -297,7 +299,7 @@ class Minter:
                     return block.hex_head + _DIGITS[last]
             self._reserve(None)
 
-    def _reserve(self, count: int | None) -> tuple[bytes, tuple[_sequence.Run, ...]]:
+    def _reserve(self, count: int | None) -> tuple[bytes, tuple[_sequence.SecondOfIds, ...]]:
         """Reserve ``count`` IDs; for None, publish the next block, from which single calls take their IDs.
 
         The current block is drained first. Its unused numbers are reserved again, so the IDs keep increasing.
@@ -311,7 +313,7 @@ class Minter:
                     continue
                 block = self._block
                 start, second = block.start, math.floor(self._clock()) - layout.EPOCH_UNIX
-                runs: tuple[_sequence.Run, ...] | None = None
+                runs: tuple[_sequence.SecondOfIds, ...] | None = None
                 if _sequence.is_behind(block.state, second):
                     following = _Block(start._replace(life=0, why=BEHIND), None, block.state)
                 elif count is None:

@@ -38,7 +38,7 @@ class State(NamedTuple):
     """The sequence number of the next ID; 2**32 if the counter wraps next."""
 
 
-class Run(NamedTuple):
+class SecondOfIds(NamedTuple):
     """Consecutive IDs with the same second."""
 
     second: int
@@ -59,7 +59,7 @@ def is_behind(state: State, now: int) -> bool:
     return state.second - max(now, 0) > MAX_BEHIND
 
 
-def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]:
+def reserve(state: State, now: int, count: int) -> tuple[tuple[SecondOfIds, ...], State]:
     """Reserve ``count`` IDs at the second ``now``.
 
     Args:
@@ -72,7 +72,7 @@ def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]
 
     >>> runs, state = reserve(State(second=7, sequence=4294967295), now=7, count=3)
     >>> runs
-    (Run(second=7, sequences=range(4294967295, 4294967296)), Run(second=8, sequences=range(0, 2)))
+    (SecondOfIds(second=7, sequences=range(4294967295, 4294967296)), SecondOfIds(second=8, sequences=range(0, 2)))
     >>> state
     State(second=8, sequence=2)
     """
@@ -84,17 +84,17 @@ def reserve(state: State, now: int, count: int) -> tuple[tuple[Run, ...], State]
             second, sequence = second + 1, 0
         second = max(second, now)
         stop = min(sequence + count, UINT32_SPAN)
-        runs.append(Run(second, range(sequence, stop)))
+        runs.append(SecondOfIds(second, range(sequence, stop)))
         count -= stop - sequence
         sequence = stop
     return tuple(runs), State(second, sequence)
 
 
-def reserve_block(state: State, now: int) -> tuple[Run, State]:
+def reserve_block(state: State, now: int) -> tuple[SecondOfIds, State]:
     """Reserve the IDs at the second ``now`` up to the next multiple of 256 of the sequence: 1 to 256 IDs.
 
     >>> reserve_block(State(second=7, sequence=4294967290), now=9)
-    (Run(second=9, sequences=range(4294967290, 4294967296)), State(second=9, sequence=4294967296))
+    (SecondOfIds(second=9, sequences=range(4294967290, 4294967296)), State(second=9, sequence=4294967296))
     """
     (run,), after = reserve(state, now, BLOCK - state.sequence % BLOCK)
     return run, after

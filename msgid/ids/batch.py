@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final, overload
 
-from msgid._validate import check_installed
 from msgid.ids import _batch_bytes
-from msgid.ids._sequence import Run
+from msgid.ids._sequence import SecondOfIds
 from msgid.ids.message_id import MessageId
 from msgid.layout import ID_DIGITS, ID_LENGTH, PREFIX_LENGTH, UINT32_MASK
+from msgid.shared.validate import check_installed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,11 +35,13 @@ class IdBatch(Sequence[MessageId]):
     __module__ = "msgid"
     __slots__ = ("_prefix", "_runs")
 
-    def __init__(self, prefix: bytes, runs: tuple[Run, ...]) -> None:
+    def __init__(self, prefix: bytes, runs: tuple[SecondOfIds, ...]) -> None:
         self._prefix = prefix
         self._runs = runs
 
-    def __reduce__(self) -> tuple[type[IdBatch], tuple[bytes, tuple[Run, ...]]]:  # without it, not in protocols 0 and 1
+    def __reduce__(
+        self,
+    ) -> tuple[type[IdBatch], tuple[bytes, tuple[SecondOfIds, ...]]]:  # without it, not in protocols 0 and 1
         return IdBatch, (self._prefix, self._runs)
 
     def __len__(self) -> int:
@@ -117,17 +119,17 @@ class IdBatch(Sequence[MessageId]):
     def _id(self, second: int, sequence: int) -> MessageId:
         return MessageId._of(self._prefix + ((second & UINT32_MASK) << 32 | sequence).to_bytes(8, "big"))
 
-    def _pick(self, wanted: range) -> tuple[Run, ...]:
+    def _pick(self, wanted: range) -> tuple[SecondOfIds, ...]:
         """Return the runs of the IDs at the ``wanted`` indices, in that order."""
         if wanted.step < 0:
-            return tuple(Run(second, sequences[::-1]) for second, sequences in self._pick(wanted[::-1])[::-1])
+            return tuple(SecondOfIds(second, sequences[::-1]) for second, sequences in self._pick(wanted[::-1])[::-1])
         picked = []
         start = 0
         for second, sequences in self._runs:
             stop = start + len(sequences)
             here = wanted[bisect_left(wanted, start) : bisect_left(wanted, stop)]
             if here:
-                picked.append(Run(second, sequences[here[0] - start : here[-1] - start + 1 : here.step]))
+                picked.append(SecondOfIds(second, sequences[here[0] - start : here[-1] - start + 1 : here.step]))
             start = stop
         return tuple(picked)
 

@@ -6,11 +6,11 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
-from msgid._validate import check_installed
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import id_bytes
-from msgid.ids._carriers import cells_of
 from msgid.ids._native import native
+from msgid.ids.carriers import cells_of
+from msgid.ids.checked_bytes import id_bytes
+from msgid.shared.validate import check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from msgid.ids._carriers import Cells
+    from msgid.ids.carriers import Cells
 
 _DTYPES: Final = {
     "version": "uint8",

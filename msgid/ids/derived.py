@@ -10,12 +10,12 @@ import os
 from typing import TYPE_CHECKING, Final, cast
 
 from msgid import layout
-from msgid._moments import seconds_since_epoch
-from msgid._validate import integer, is_integer, quote
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import is_uuid, plain, uuid_bytes
+from msgid.ids.checked_bytes import is_uuid, plain, uuid_bytes
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import AnyId, parse
+from msgid.shared.moments import seconds_since_epoch
+from msgid.shared.validate import integer, is_integer, quote
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -117,7 +117,7 @@ def derive_id(
 
 
 def derive_from_bytes(parent: bytes, name: object, seconds: int) -> MessageId:
-    """Return the ID of `derive_id` for a parent whose bytes come from `msgid.ids._bytes.identity_bytes`.
+    """Return the ID of `derive_id` for a parent whose bytes come from `msgid.ids.checked_bytes.identity_bytes`.
 
     >>> derive_from_bytes(b"orders-0-42", "invoice", 0) == derive_from_bytes(b"orders-0-43", "invoice", 0)
     False

@@ -12,13 +12,13 @@ import os
 from typing import TYPE_CHECKING, Final, final
 
 from msgid import layout
-from msgid._validate import INT64_MAX, integer, quote
 from msgid.ids import _pure_minter
 from msgid.ids._native import native
-from msgid.ids._sequence import Run
+from msgid.ids._sequence import SecondOfIds
 from msgid.ids.batch import IdBatch
 from msgid.ids.message_id import MessageId
 from msgid.ids.node import NodeChoice, find_node, note_copies, random_node, read_node
+from msgid.shared.validate import INT64_MAX, integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ class Generator(Minter):
         self._node: int | str | None = None if node is None else read_node(node)
         self._pid: int | None = None if pid is None else integer("pid", pid, 0, INT64_MAX)
         self._sequence: int | None = None if sequence is None else integer("sequence", sequence, 0, layout.UINT32_MASK)
-        self._begin(MessageId, Run, None if clock is None else _checked(clock))
+        self._begin(MessageId, SecondOfIds, None if clock is None else _checked(clock))
 
     def generate_batch(self, n: int) -> IdBatch:
         """Return ``n`` consecutive new IDs.

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, final
 
 from msgid import layout
-from msgid._moments import EPOCH, aware
-from msgid._validate import integer, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._base import Value, compiled
-from msgid.ids._bytes import NOT_V1, id_bytes
+from msgid.ids.checked_bytes import NOT_V1, id_bytes
+from msgid.shared.moments import EPOCH, aware
+from msgid.shared.validate import integer, quote
 
 if TYPE_CHECKING:
     from uuid import UUID

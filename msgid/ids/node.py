@@ -18,8 +18,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from msgid._validate import integer, quote
 from msgid.layout import NODE_MAX, PID_MAX, SYNTHETIC_BITS, format_mac, origin_of, synthetic_node
+from msgid.shared.validate import integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from msgid import layout
-from msgid._validate import quote
 from msgid.errors import InvalidMessageId
-from msgid.ids._bytes import NOT_V0, id_bytes, strip_version
 from msgid.ids._native import native, twin
+from msgid.ids.checked_bytes import NOT_V0, id_bytes, strip_version
 from msgid.ids.message_id import MessageId
 from msgid.ids.v0 import BrokerOffsetId, ClientUniqueId, read_v0
+from msgid.shared.validate import quote
 
 AnyId = MessageId | BrokerOffsetId | ClientUniqueId
 

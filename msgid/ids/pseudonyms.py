@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from msgid import layout
-from msgid._validate import quote
 from msgid.ids.message_id import MessageId
 from msgid.ids.parsing import AnyId, parse
+from msgid.shared.validate import quote
 
 _SHORTEST_KEY: Final = 16
 """The least number of bytes of a key: with fewer, all keys can be tried."""

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, final
 
 from msgid import layout
-from msgid._moments import aware
-from msgid._validate import UINT16_MAX, integer, quote
 from msgid.errors import InvalidMessageId
 from msgid.ids._base import Value, compiled
-from msgid.ids._bytes import NOT_V0, id_bytes, kind_of, strip_version
+from msgid.ids.checked_bytes import NOT_V0, id_bytes, kind_of, strip_version
+from msgid.shared.moments import aware
+from msgid.shared.validate import UINT16_MAX, integer, quote
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address

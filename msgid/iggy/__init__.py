@@ -9,16 +9,16 @@ Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the 
 `read_log` reads files of any size, and `read_tables` reads them into Arrow tables. All integers are little-endian.
 """
 
-from msgid.iggy._records.producers import Producer
-from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
 from msgid.iggy.message import Batch, Message, checksum, id_text, id_value
 from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
+from msgid.iggy.records.producers import Producer
 from msgid.iggy.send import Partitioning, SendMessages
 from msgid.iggy.table import decode_table, read_tables
+from msgid.iggy.wire import LAYOUTS
 
 __all__ = [
     "LAYOUTS",

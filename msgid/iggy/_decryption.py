@@ -9,8 +9,8 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Final
 
-from msgid._validate import check_installed
 from msgid.errors import InvalidMessage
+from msgid.shared.validate import check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

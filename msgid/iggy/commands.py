@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, integer, quote
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import U32, Reader
 from msgid.iggy.headers import decode_headers, encode_headers, headers_of
+from msgid.iggy.wire import U32, Reader
 from msgid.messages import MAX_NAME_BYTES, normalize_name
+from msgid.shared.validate import UINT32_MAX, UINT64_MAX, integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from msgid._validate import integer, is_number, quote
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
+from msgid.iggy.wire import HEADER_KEY_MAX, HEADER_VALUE_MAX, U32, Reader
+from msgid.shared.validate import integer, is_number, quote
 
 HeaderValue = bytes | str | bool | int | float
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from msgid._validate import in_range
-from msgid.iggy._records.decoding import NAMES, later_codes
-from msgid.iggy._records.searching import LONGEST, Detection, Probe, detect, probe
-from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
+from msgid.iggy.records.decoding import NAMES, later_codes
+from msgid.iggy.records.searching import LONGEST, Detection, Probe, detect, probe
+from msgid.iggy.wire import AUTO, LAYOUTS, Layout, name_of
+from msgid.shared.validate import in_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,12 +14,12 @@ import json
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, is_utf8, quote
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import HEADER_KEY_MAX, LAYOUTS, NEWEST, Reader
 from msgid.iggy.headers import NAMES, Header, HeaderKey, HeaderKind, HeaderName, checked, decode_headers
 from msgid.iggy.message import Message, own_checksum, valid_message
+from msgid.iggy.wire import HEADER_KEY_MAX, LAYOUTS, NEWEST, Reader
 from msgid.messages import MessageState
+from msgid.shared.validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, in_range, is_utf8, quote
 
 _FIELDS: Final = {field.name for field in fields(Message)} - {"batch"}
 _SERVER_FIELDS: Final = {"header", "payload", "user_headers"}

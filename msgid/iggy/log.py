@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage
 from msgid.iggy._decryption import opener
-from msgid.iggy._records.decoding import CHUNK, LogDecoder, LogReader, messages_of
-from msgid.iggy._records.encoding import batches
-from msgid.iggy._records.searching import LONGEST, detect
-from msgid.iggy._wire import AUTO, LAYOUTS, Layout, name_of
 from msgid.iggy.message import Message
+from msgid.iggy.records.decoding import CHUNK, LogDecoder, LogReader, messages_of
+from msgid.iggy.records.encoding import batches
+from msgid.iggy.records.searching import LONGEST, detect
+from msgid.iggy.wire import AUTO, LAYOUTS, Layout, name_of
+from msgid.shared.validate import integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

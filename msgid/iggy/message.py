@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 from uuid import UUID
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, one_of, quote
-from msgid.ids._bytes import is_uuid
+from msgid.ids.checked_bytes import is_uuid
 from msgid.ids.message_id import MessageId
-from msgid.iggy._records.checksums import crc32, xxh3
-from msgid.iggy._records.id_texts import ID_LENGTH
-from msgid.iggy._wire import H64, LAYOUTS, NEWEST, PREVIOUS, Layout, LayoutFacts, facts_of, name_of
 from msgid.iggy.headers import Header, HeaderName, HeaderValue, check_headers, encode_headers, headers_of
+from msgid.iggy.records.checksums import crc32, xxh3
+from msgid.iggy.records.id_texts import ID_LENGTH
+from msgid.iggy.wire import H64, LAYOUTS, NEWEST, PREVIOUS, Layout, LayoutFacts, facts_of, name_of
 from msgid.messages import MessageState
+from msgid.shared.validate import UINT32_MAX, UINT64_MAX, UINT128_MAX, integer, one_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from msgid.iggy._records.producers import Producer
+    from msgid.iggy.records.producers import Producer
 
 UuidOrder = Literal["bytes", "number"]
 """How producers write a UUID into a message: its bytes from the first to the last, or as a little-endian number."""

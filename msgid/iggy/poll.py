@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, UINT64_MAX, integer, one_of
 from msgid.errors import InvalidMessage, TruncatedMessage
-from msgid.iggy._records.decoding import LogDecoder, messages_of
-from msgid.iggy._records.encoding import batches
-from msgid.iggy._records.searching import LONGEST, probe
-from msgid.iggy._wire import AUTO, LAYOUTS, U32, Layout, wire_name
+from msgid.iggy.records.decoding import LogDecoder, messages_of
+from msgid.iggy.records.encoding import batches
+from msgid.iggy.records.searching import LONGEST, probe
+from msgid.iggy.wire import AUTO, LAYOUTS, U32, Layout, wire_name
+from msgid.shared.validate import UINT32_MAX, UINT64_MAX, integer, one_of
 
 if TYPE_CHECKING:
     from msgid.iggy.message import Message

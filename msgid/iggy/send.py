@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._validate import UINT32_MAX, integer
 from msgid.errors import InvalidMessage, TruncatedMessage
-from msgid.iggy._records.decoding import messages_of
-from msgid.iggy._records.encoding import batch256, sent
-from msgid.iggy._records.rows import ROW, Stop
-from msgid.iggy._records.scanning import scan
-from msgid.iggy._records.searching import stop_reason
-from msgid.iggy._wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
 from msgid.iggy.commands import identifier, read_identifier
 from msgid.iggy.headers import decode_headers
 from msgid.iggy.message import Batch, Message, origin_of
+from msgid.iggy.records.decoding import messages_of
+from msgid.iggy.records.encoding import batch256, sent
+from msgid.iggy.records.rows import ROW, Stop
+from msgid.iggy.records.scanning import scan
+from msgid.iggy.records.searching import stop_reason
+from msgid.iggy.wire import BATCH256, LAYOUTS, U32, Layout, Reader, wire_name
+from msgid.shared.validate import UINT32_MAX, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
-from msgid._known_tables import Columns, KnownTable
-from msgid._moments import last_moment
-from msgid._validate import INT32_MAX, INT64_MAX, check_installed
 from msgid.errors import InvalidMessage
-from msgid.iggy._records.decoding import CHUNK, NAMES, LogDecoder
-from msgid.iggy._records.header_columns import header_columns
-from msgid.iggy._records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
-from msgid.iggy._records.searching import LONGEST
-from msgid.iggy._wire import HAS_ORIGIN, LAYOUTS, Layout, name_of
 from msgid.iggy.log import reader_of
+from msgid.iggy.records.decoding import CHUNK, NAMES, LogDecoder
+from msgid.iggy.records.header_columns import header_columns
+from msgid.iggy.records.rows import NO_SUM, SUM_RIGHT, SUM_WRONG, row_type
+from msgid.iggy.records.searching import LONGEST
+from msgid.iggy.wire import HAS_ORIGIN, LAYOUTS, Layout, name_of
 from msgid.messages import MessageState
+from msgid.shared.known_tables import Columns, KnownTable
+from msgid.shared.moments import last_moment
+from msgid.shared.validate import INT32_MAX, INT64_MAX, check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from msgid.iggy._records.header_columns import HeaderColumns
+    from msgid.iggy.records.header_columns import HeaderColumns
 
 _LENGTH_MAX: Final = INT32_MAX
 _TIMESTAMP_MAX: Final = last_moment(1_000_000)
@@ -236,8 +236,8 @@ def _batch(
     import numpy as np
     import pyarrow as pa
 
-    def binary(held: bytes | memoryview, offsets: Any) -> pa.Array:
-        return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(held)])
+    def binary(data: bytes | memoryview, offsets: Any) -> pa.Array:
+        return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
     count, columns = len(rows), schema()
     # One Arrow array over the original bytes has a slice before each payload and the payload, in turns. Every second

@@ -22,10 +22,6 @@ IDs are compared by value: another spelling of an ID or a UUID names the same me
 `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
 """
 
-from msgid._message import Message
-from msgid.processing._flow import DeadLetter, Outcome
-from msgid.processing._json import dumps, loads
-from msgid.processing._processor import Processor
 from msgid.processing.async_processor import AsyncProcessor
 from msgid.processing.context import Context, Handler, Output, run
 from msgid.processing.errors import (
@@ -37,10 +33,14 @@ from msgid.processing.errors import (
     TooLate,
     TooManyFailures,
 )
+from msgid.processing.flow import DeadLetter, Outcome
 from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
+from msgid.processing.processor import Processor
 from msgid.processing.sqlite import SqliteStore
 from msgid.processing.store import Append, Entry, Reading, Store, Version
+from msgid.processing.strict_json import dumps, loads
+from msgid.shared.handler_message import Message
 
 __all__ = [
     "Append",

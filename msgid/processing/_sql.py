@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from msgid._moments import moment
-from msgid._validate import INT64_MIN, is_number, quote
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import Kept, Reading, assemble, check_key, hash_of, pack, remembered, unpack
+from msgid.shared.moments import moment
+from msgid.shared.validate import INT64_MIN, is_number, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -373,11 +373,11 @@ class SqlStore:
                 readings.append(Reading(newest, unpack(before), handled, bytes(fingerprint), outputs))
         return readings
 
-    def _check_schema(self, place: str, found: tuple[int | None] | None) -> None:
+    def _check_tables(self, place: str, found: tuple[int | None] | None) -> None:
         """Raise `InvalidStore` if there are tables, and they are those of another version, or of none."""
         if found is not None and found[0] != SCHEMA:
-            told = f"its tables are of version {found[0]}, and this is version {SCHEMA}"
-            raise InvalidStore(f"cannot open {place}: {told}")
+            reason = f"its tables are of version {found[0]}, and this is version {SCHEMA}"
+            raise InvalidStore(f"cannot open {place}: {reason}")
 
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self.blank)

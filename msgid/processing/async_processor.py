@@ -9,16 +9,16 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from msgid._message import Message
-from msgid.processing._flow import AppendAll, Publish, Read, Run, Settle, Wait, finished, next_action
-from msgid.processing._processor import BATCH, BaseProcessor, batches_of
+from msgid.processing.flow import AppendAll, Publish, Read, RunHandler, Settle, Wait, finished, next_action
 from msgid.processing.memory import MemoryStore
+from msgid.processing.processor import BATCH, BaseProcessor, batches_of
+from msgid.shared.handler_message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from contextvars import Token
 
-    from msgid.processing._flow import Action, Outcome
+    from msgid.processing.flow import Action, Outcome
 
 _AT_WORK: Final[ContextVar[tuple[object, ...]]] = ContextVar("msgid_at_work", default=())
 """The processors that handle messages in this task, or in the task that created it."""
@@ -76,7 +76,7 @@ class AsyncProcessor(BaseProcessor):
 
     async def _do(self, action: Action) -> Any:
         match action:
-            case Run():
+            case RunHandler():
                 try:
                     state, message, context = self._before(action)
                     return self._ran(await _called("handler", self._handler(state, message, context)), context)

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._message import Known, Message, read_id
-from msgid._moments import UNIX_EPOCH
-from msgid._validate import is_utf8, quote
 from msgid.ids.derived import derive_from_bytes, derived_text
-from msgid.processing._json import canonical, own_copy, read
 from msgid.processing.errors import MissingTime
+from msgid.processing.strict_json import canonical, own_copy, read
+from msgid.shared.handler_message import Known, Message, read_id
+from msgid.shared.moments import UNIX_EPOCH
+from msgid.shared.validate import is_utf8, quote
 
 if TYPE_CHECKING:
     from msgid.ids.message_id import MessageId

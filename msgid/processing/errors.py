@@ -18,8 +18,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from msgid._moments import UNIX_EPOCH
-from msgid._validate import quote
+from msgid.shared.moments import UNIX_EPOCH
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

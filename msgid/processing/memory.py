@@ -6,7 +6,6 @@ import os
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._moments import moment
 from msgid.processing.store import (
     DEFAULT_REMEMBER,
     Kept,
@@ -19,6 +18,7 @@ from msgid.processing.store import (
     remembered,
     unpack,
 )
+from msgid.shared.moments import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

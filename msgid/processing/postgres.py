@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from msgid import _postgres
-from msgid._message import check_text
-from msgid._retrying import retry, within
-from msgid._validate import check_installed, quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER, HASH_IN, check_process
+from msgid.shared import postgres_limits
+from msgid.shared.handler_message import check_text
+from msgid.shared.retrying import retry, within
+from msgid.shared.validate import check_installed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,17 +140,17 @@ class PostgresStore(SqlStore):
         remember: timedelta | str | None = DEFAULT_REMEMBER,
         schema: str | None = None,
         create: bool = True,
-        lock_timeout: float = _postgres.LOCK_TIMEOUT,
-        idle_timeout: float = _postgres.IDLE_TIMEOUT,
+        lock_timeout: float = postgres_limits.LOCK_TIMEOUT,
+        idle_timeout: float = postgres_limits.IDLE_TIMEOUT,
         pooled: bool = False,
     ) -> None:
         super().__init__(remember, timeout)
         if not isinstance(conninfo, str):
             raise TypeError(f"conninfo must be a connection string of psycopg, got {quote(conninfo)}")
         self._conninfo = conninfo
-        self._lock_timeout = _postgres.seconds("lock_timeout", lock_timeout)
-        self._idle_timeout = _postgres.seconds("idle_timeout", idle_timeout)
-        self._settings: tuple[str, ...] = _SETTINGS + _postgres.settings(lock_timeout, idle_timeout)
+        self._lock_timeout = postgres_limits.seconds("lock_timeout", lock_timeout)
+        self._idle_timeout = postgres_limits.seconds("idle_timeout", idle_timeout)
+        self._settings: tuple[str, ...] = _SETTINGS + postgres_limits.settings(lock_timeout, idle_timeout)
         if schema is not None:
             check_text("schema", schema)
             self._settings += ('search_path = "{}"'.format(schema.replace('"', '""')),)
@@ -306,9 +306,9 @@ class PostgresStore(SqlStore):
         # Without a known encoding, text comes back as bytes from a database in SQL_ASCII.
         try:
             given = conninfo_to_dict(self._conninfo)
-            options = _postgres.connection_options(given, self._idle_timeout, self._timeout)
-            connection = _postgres.connect(
-                self._conninfo, _postgres.ANSWER_TIMEOUT, autocommit=True, client_encoding="utf8", **options
+            options = postgres_limits.connection_options(given, self._idle_timeout, self._timeout)
+            connection = postgres_limits.connect(
+                self._conninfo, postgres_limits.ANSWER_TIMEOUT, autocommit=True, client_encoding="utf8", **options
             )
         except psycopg.OperationalError as error:
             raise type(error)(" ".join(str(error).split())) from None  # one line
@@ -336,7 +336,7 @@ class PostgresStore(SqlStore):
             raise InvalidStore(f"cannot use the database: its encoding must be UTF8, got {encoding}")
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
         found = (connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)) if has else None
-        self._check_schema("the database", found)
+        self._check_tables("the database", found)
         if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
             raise InvalidStore("cannot use the database: its synchronous_commit is off, so a crash would lose messages")
         if found is None and not self._creates:

@@ -13,11 +13,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from msgid._retrying import retry, within
-from msgid._validate import quote
 from msgid.processing._sql import CREATE, READ, SqlStore, rows_of
 from msgid.processing.errors import InvalidStore
 from msgid.processing.store import DEFAULT_REMEMBER, HASH_IN, check_process, hash_of
+from msgid.shared.retrying import retry, within
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,7 @@ class _Open(NamedTuple):
 
     connection: sqlite3.Connection
     process: int
-    place: tuple[int, int, int]
+    opened_as: tuple[int, int, int]
 
 
 class SqliteStore(SqlStore):
@@ -102,10 +102,10 @@ class SqliteStore(SqlStore):
             raise ValueError(f"path must be the path of a file, got {self._path!r}; MemoryStore keeps states in memory")
         self._path = os.path.abspath(self._path)  # of the folder that is current now, also for later connections
         self._lock = threading.RLock()
-        self._held: list[_Open] = []  # at most one
+        self._connections: list[_Open] = []  # at most one
         self._process = os.getpid()
         self._is_marked = False
-        weakref.finalize(self, _close, self._held)
+        weakref.finalize(self, _close, self._connections)
         asked = "FROM (SELECT ? AS handler, ? AS key, ? AS id, ? AS hash, ? AS first) a"
         self._read_one = READ.format(asked=asked, handler="a.handler")
         try:
@@ -159,14 +159,14 @@ class SqliteStore(SqlStore):
         """Close the connection; the next use opens it again. It does nothing in a forked child."""
         if os.getpid() == self._process:
             with self._lock:
-                _close(self._held)
+                _close(self._connections)
 
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = None
         if "msgid_store" in tables:
             found = connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)
-        self._check_schema(self._path, found)
+        self._check_tables(self._path, found)
         if found is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
@@ -239,10 +239,10 @@ class SqliteStore(SqlStore):
                 connection.execute("ROLLBACK")
 
     def _connection(self) -> sqlite3.Connection:
-        if self._held:
-            if _file(self._path) != self._held[0].place[1:]:
+        if self._connections:
+            if _file(self._path) != self._connections[0].opened_as[1:]:
                 raise InvalidStore(f"cannot use {self._path}: the file of this store was deleted or replaced")
-            return self._held[0].connection
+            return self._connections[0].connection
         self._check_inherited()
         connection = sqlite3.connect(
             self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
@@ -254,13 +254,13 @@ class SqliteStore(SqlStore):
             # would write some pages several times, and copy all of them after every batch.
             connection.execute("PRAGMA cache_size = -16000")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
-            place = (self._process, *_file(self._path))
+            opened_as = (self._process, *_file(self._path))
         except BaseException:
             connection.close()
             raise
         _count_reference(connection, 1)
-        _opened[place] += 1
-        self._held.append(_Open(connection, self._process, place))
+        _opened[opened_as] += 1
+        self._connections.append(_Open(connection, self._process, opened_as))
         return connection
 
     def _check_inherited(self) -> None:
@@ -268,7 +268,9 @@ class SqliteStore(SqlStore):
 
         SQLite would treat the locks of that connection as its own, and would delete files that are in use.
         """
-        inherited = {place[1:] for place, count in list(_opened.items()) if count and place[0] != self._process}
+        inherited = {
+            opened_as[1:] for opened_as, count in list(_opened.items()) if count and opened_as[0] != self._process
+        }
         if inherited and _file(self._path) in inherited:
             raise RuntimeError(
                 f"cannot open {self._path} in this process: it was open at the fork; close the store before a fork, or"
@@ -280,14 +282,14 @@ def _is_locked(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
-def _close(held: list[_Open]) -> None:
+def _close(connections: list[_Open]) -> None:
     """Close the connection of a store that is closed, or dropped; not if the process has inherited it."""
-    while held:
-        connection, process, place = held.pop()
+    while connections:
+        connection, process, opened_as = connections.pop()
         if process == os.getpid():
             connection.close()
             # A free-threaded Python may keep the file open that other threads have used.
-            _opened[place] -= 0 if _FREE_THREADED else 1
+            _opened[opened_as] -= 0 if _FREE_THREADED else 1
             _count_reference(connection, -1)
 
 

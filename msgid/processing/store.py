@@ -33,8 +33,8 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from msgid._moments import micros_in
-from msgid._validate import quote
+from msgid.shared.moments import micros_in
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

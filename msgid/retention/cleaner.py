@@ -16,11 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgid._moments import last_moment
-from msgid._validate import integer, quote
 from msgid.errors import InvalidMessage, TruncatedMessage
-from msgid.iggy._wire import name_of
 from msgid.iggy.log import read_log
+from msgid.iggy.wire import name_of
 from msgid.retention._disk import OsFiles, State
 from msgid.retention.policy import (
     MICROSECONDS,
@@ -33,12 +31,14 @@ from msgid.retention.policy import (
     decide,
     is_expired,
 )
+from msgid.shared.moments import last_moment
+from msgid.shared.validate import integer, quote
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from msgid.iggy._wire import Layout
+    from msgid.iggy.wire import Layout
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
@@ -78,7 +78,7 @@ class _Topic(NamedTuple):
         return self.name if self.stream is None else f"{self.stream}/{self.name}"
 
 
-class _Log(NamedTuple):
+class _LogFolder(NamedTuple):
     """The result of reading a ``.log`` file."""
 
     segment: Segment
@@ -148,7 +148,7 @@ class Cleaner:
         self.allow_gaps = allow_gaps
         self._files = OsFiles() if _files is None else _files
         self._clock = clock
-        self._known: dict[str, _Log] = {}
+        self._known: dict[str, _LogFolder] = {}
         """The segments of the last round, by their paths."""
 
     def clean(self, *, apply: bool = False) -> list[SegmentFile]:
@@ -179,7 +179,7 @@ class Cleaner:
         topics = {folder: _topic_of(folder) for folder, _ in folders}
         entries = _entries(policy.topics, {topic for topic in topics.values() if topic is not None}, self.folder)
         report: list[SegmentFile] = []
-        known: dict[str, _Log] = {}
+        known: dict[str, _LogFolder] = {}
         for folder, names in folders:
             topic, entry = topics[folder], entries.get(topics[folder])
             logs = self._read_folder(folder, sorted(filter(_SEGMENT.fullmatch, names)))
@@ -226,7 +226,7 @@ class Cleaner:
             if stop.wait(self.policy.interval):
                 return
 
-    def _read_folder(self, folder: str, names: Sequence[str]) -> dict[str, _Log]:
+    def _read_folder(self, folder: str, names: Sequence[str]) -> dict[str, _LogFolder]:
         """Read the logs of a folder, by their paths; a log that is gone is left out."""
         logs = {}
         for name in names:
@@ -240,13 +240,13 @@ class Cleaner:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                logs[path] = _Log(_unread(int(name[:20])), None, True, f"cannot read it: {error}")
+                logs[path] = _LogFolder(_unread(int(name[:20])), None, True, f"cannot read it: {error}")
         return logs
 
-    def _read(self, path: str, first: int, state: State | None, whole: bool) -> _Log:
+    def _read(self, path: str, first: int, state: State | None, whole: bool) -> _LogFolder:
         """Read a log, or its first message."""
         if state is None:
-            return _Log(_unread(first), None, True, "not a regular file")
+            return _LogFolder(_unread(first), None, True, "not a regular file")
         starts, last, earliest, latest = state[2] == 0, None, None, None
         reason, cut, wrong = None, False, 0
         try:
@@ -267,9 +267,11 @@ class Cleaner:
         except InvalidMessage as error:
             reason, cut = str(error), isinstance(error, TruncatedMessage)
         segment = Segment(first, last, state[2], False, earliest, latest, starts)
-        return _Log(segment if whole else segment._replace(earliest=None, latest=None), state, whole, reason, cut)
+        return _LogFolder(segment if whole else segment._replace(earliest=None, latest=None), state, whole, reason, cut)
 
-    def _judged(self, logs: Mapping[str, _Log], topic: _Topic | None, entry: str | None, now: int) -> list[SegmentFile]:
+    def _judged(
+        self, logs: Mapping[str, _LogFolder], topic: _Topic | None, entry: str | None, now: int
+    ) -> list[SegmentFile]:
         report, name = [], None if topic is None else topic.name
         segments = [log.segment for log in logs.values()]
         decided = decide(segments, self.policy, now, topic=entry, allow_gaps=self.allow_gaps)
@@ -286,7 +288,7 @@ class Cleaner:
             report.append(SegmentFile(path, name, segment, expired and log.whole and reason is None, reason))
         return report
 
-    def _deleted(self, found: SegmentFile, log: _Log) -> SegmentFile:
+    def _deleted(self, found: SegmentFile, log: _LogFolder) -> SegmentFile:
         """Delete a log if it is still the file that was read; return the row of the report."""
         try:
             if self._files.state(found.path) != log.state:

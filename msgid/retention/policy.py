@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._moments import duration, unit_hint
-from msgid._validate import UINT32_MAX, in_range, is_integer, is_number, quote
+from msgid.shared.moments import duration, unit_hint
+from msgid.shared.validate import UINT32_MAX, in_range, is_integer, is_number, quote, toml_of
 
 if TYPE_CHECKING:
     import os
@@ -138,16 +139,11 @@ class RetentionPolicy:
             InvalidPolicy: if the file is not TOML, or a setting is unknown or has a value that is not allowed.
             OSError: if the file cannot be read.
         """
+        data = Path(path).read_bytes()
         try:
-            import tomllib  # type: ignore[import-not-found, unused-ignore]
-        except ModuleNotFoundError:  # Python 3.10
-            import tomli as tomllib  # type: ignore[no-redef, import-not-found, unused-ignore]
-
-        with open(path, "rb") as file:
-            try:
-                values = tomllib.load(file)
-            except ValueError as error:
-                raise InvalidPolicy(f"cannot read {path} as TOML: {error}") from None
+            values = toml_of(data)
+        except ValueError as error:
+            raise InvalidPolicy(f"cannot read {path} as TOML: {error}") from None
         return cls.of(values)
 
     def expiry_of(self, topic: str | None) -> int:

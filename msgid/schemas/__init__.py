@@ -9,7 +9,7 @@ Verdict(verdict='reject', reason='payload b\'{"m": 1}\': "n" is a required prope
 """
 
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
-from msgid.schemas.compatibility import compare
+from msgid.schemas.compatibility import check_compatibility
 from msgid.schemas.registry import Schema, SchemaRegistry
 from msgid.schemas.sources import from_confluent, from_lookup
 from msgid.schemas.validation import SchemaSource, check_schema, frame, unframe
@@ -20,8 +20,8 @@ __all__ = [
     "Schema",
     "SchemaRegistry",
     "SchemaSource",
+    "check_compatibility",
     "check_schema",
-    "compare",
     "frame",
     "from_confluent",
     "from_lookup",

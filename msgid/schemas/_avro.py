@@ -12,8 +12,8 @@ import io
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from msgid._validate import check_installed, quote
 from msgid.schemas._errors import InvalidSchema
+from msgid.shared.validate import check_installed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from msgid._validate import check_installed, quote
 from msgid.schemas._errors import InvalidSchema
+from msgid.shared.validate import check_installed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

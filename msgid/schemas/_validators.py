@@ -6,10 +6,10 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgid._validate import quote
 from msgid.schemas._avro import avro_validator
 from msgid.schemas._errors import InvalidSchema
 from msgid.schemas._json_schema import json_validator
+from msgid.shared.validate import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

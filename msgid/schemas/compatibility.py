@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from msgid._validate import QUOTED_LENGTH, check_installed, one_of
 from msgid.schemas._avro import is_decimal, without_logical_types
 from msgid.schemas._containment import contains_safely
 from msgid.schemas._json_schema import draft_of
 from msgid.schemas._validators import Kind, parse_schema_text, validator
+from msgid.shared.validate import QUOTED_LENGTH, check_installed, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Comparison(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> Comparison:
+def check_compatibility(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: str) -> Comparison:
     """Compare a new schema with an old one.
 
     Args:
@@ -50,13 +50,13 @@ def compare(mode: str, old_kind: str, old_text: str, new_kind: str, new_text: st
         InvalidSchema: if a text is not a schema.
         ValueError: if the mode or a kind is unknown.
 
-    >>> compare("backward", "avro", '"int"', "avro", '"long"')
+    >>> check_compatibility("backward", "avro", '"int"', "avro", '"long"')
     Comparison(verdict='compatible', reasons=())
-    >>> compare("forward", "avro", '"int"', "avro", '"long"').verdict
+    >>> check_compatibility("forward", "avro", '"int"', "avro", '"long"').verdict
     'incompatible'
     >>> old, new = '{"type": "string"}', '{"type": ["string", "null"], "title": "Name"}'
-    >>> compare("backward", "json", old, "json", new).verdict, compare("forward", "json", old, "json", new).verdict
-    ('compatible', 'incompatible')
+    >>> [check_compatibility(mode, "json", old, "json", new).verdict for mode in ("backward", "forward")]
+    ['compatible', 'incompatible']
     """
     one_of("mode", mode, _MODES)
     if mode == "none":

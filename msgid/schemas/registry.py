@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
-from msgid._validate import check_installed, is_integer, one_of, quote
 from msgid.schemas._avro import check_strictly
 from msgid.schemas._errors import IncompatibleSchema, InvalidSchema
 from msgid.schemas._validators import Kind, parse_schema_text, validator
-from msgid.schemas.compatibility import compare
+from msgid.schemas.compatibility import check_compatibility
+from msgid.shared.validate import check_installed, is_integer, one_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ Compatibility = Literal["none", "backward", "forward", "full"]
 ``backward``: it reads the messages of the previous version. ``forward``: the previous version reads its messages.
 """
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 _LOCK_TIMEOUT: Final = 10.0
 
 
@@ -138,7 +138,7 @@ class SchemaRegistry:
                 if (newest.kind, newest.text) == (kind, text):
                     return newest
                 mode = state.compatibility.get(subject, "none")
-                verdict, reasons = compare(mode, newest.kind, newest.text, kind, text)
+                verdict, reasons = check_compatibility(mode, newest.kind, newest.text, kind, text)
                 if verdict != "compatible":
                     asked = f"{mode} compatible with version {newest.version}"
                     known = "not decided: " if verdict == "not decided" else ""
@@ -196,7 +196,7 @@ class SchemaRegistry:
             raise RuntimeError("cannot change a SchemaRegistry after a fork: make one in each process")
         return self._mutex
 
-    def _change(self, change: Callable[[_State], _Made]) -> _Made:
+    def _change(self, change: Callable[[_State], _Result]) -> _Result:
         """Apply a change to a copy of the newest state, save the copy, and use it only after the save."""
         with self._alone():
             if self._path is None:
@@ -228,16 +228,16 @@ class SchemaRegistry:
         return state
 
 
-def _parsed(path: Path, held: Any) -> _State:
+def _parsed(path: Path, stored: Any) -> _State:
     state = _State({}, {})
     try:
-        for item in held["schemas"]:
+        for item in stored["schemas"]:
             schema = Schema(**item)
             types = [type(value) for value in schema]
             if types != [int, str, int, str, str] or schema.kind not in get_args(Kind) or schema.id in state.schemas:
                 raise ValueError(f"schema {quote(item)}")
             state.schemas[schema.id] = schema
-        for subject, mode in held["compatibility"].items():
+        for subject, mode in stored["compatibility"].items():
             if mode not in get_args(Compatibility):
                 raise ValueError(f"compatibility {quote(mode)}")
             state.compatibility[subject] = mode

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from msgid._validate import in_range, one_of, quote
 from msgid.schemas._errors import InvalidSchema
 from msgid.schemas._validators import Kind
 from msgid.schemas.registry import Schema
+from msgid.shared.validate import in_range, one_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,11 +65,11 @@ class _Lookup:
     def __init__(self, lookup: Callable[[int], Schema | str | None], kind: Kind) -> None:
         self._lookup = lookup
         self._kind = kind
-        self._found: dict[int, Schema] = {}
+        self._schemas: dict[int, Schema] = {}
 
     def get(self, id: int, /) -> Schema | None:
-        if id in self._found:
-            return self._found[id]
+        if id in self._schemas:
+            return self._schemas[id]
         try:
             found = self._lookup(id)
         except LookupError:
@@ -80,8 +80,8 @@ class _Lookup:
             found = Schema(id, None, None, self._kind, found)
         elif not isinstance(found, Schema):
             raise TypeError(f"a lookup must return a Schema, text or None, got {quote(found)}")
-        if len(self._found) < _CACHED:
-            self._found[id] = found
+        if len(self._schemas) < _CACHED:
+            self._schemas[id] = found
         return found
 
 

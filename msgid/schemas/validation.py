@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, get_args
 
-from msgid._validate import integer, one_of, quote
 from msgid.errors import InvalidMessage
 from msgid.schemas._errors import InvalidSchema
 from msgid.schemas._validators import validator
+from msgid.shared.validate import integer, one_of, quote
 
 if TYPE_CHECKING:
     from msgid.schemas.registry import Schema

@@ -6,7 +6,7 @@ a check.
 
 import sys
 
-from msgid._validate import check_installed
+from msgid.shared.validate import check_installed
 
 if sys.version_info < (3, 11):
     raise ImportError("an audit on Spark needs Python 3.11 or later, because DuckDB 2 does")

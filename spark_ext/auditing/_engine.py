@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from msgid.audit._duck import Duck
+from msgid.audit.duck import Duck
 from msgid.audit.facts import Counted, Facts, Gap, GeneratorRow, KindRow, LogRow, NodeRow, merged
 from spark_ext._private import is_classic
 from spark_ext._settings import settings

@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.audit._odd import is_of_month_before, kind_of_text
-from msgid.audit._reduce import COUNTED_STARTS
-from msgid.audit._runs import facts_of_words
 from msgid.audit.definitions import MALFORMED_KIND
+from msgid.audit.odd_values import is_of_month_before, kind_of_text
+from msgid.audit.reduction import COUNTED_STARTS
+from msgid.audit.runs import facts_of_words
 from spark_ext._shipping import shipped
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from msgid.audit._options import Rules
-    from msgid.audit._reduce import Reduction
     from msgid.audit.facts import Finding
+    from msgid.audit.options import Rules
+    from msgid.audit.reduction import Reduction
     from spark_ext.auditing._engine import SparkEngine
     from spark_ext.auditing._roles import Roles
 

@@ -10,23 +10,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DecimalType, IntegralType, NullType, StringType, StructField
 
 from msgid import layout
-from msgid._moments import check_unit
-from msgid._validate import quote
-from msgid.audit._inputs import LOG
-from msgid.audit._reduce import FIELDS, Relations
 from msgid.audit.definitions import AHEAD_S
+from msgid.audit.inputs import LOG
+from msgid.audit.reduction import FIELDS, Relations
+from msgid.shared.moments import check_unit
+from msgid.shared.validate import quote
 from spark_ext._compat import try_cast
-from spark_ext.columns._crc import look_up, octet, word
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of, v1_bytes
-from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import hex_text, id_text, identity, text_column
-from spark_ext.columns._moments import micros_column, zoned_moment
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.crc import look_up, octet, word
+from spark_ext.columns.fingerprint import fingerprint_of
+from spark_ext.columns.id_text import v1_bytes
+from spark_ext.columns.identity import hex_text, id_text, identity, text_column
+from spark_ext.columns.moment_columns import micros_column, zoned_moment
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from msgid._known_tables import Columns
-    from msgid.audit._options import Rules
+    from msgid.audit.options import Rules
+    from msgid.shared.known_tables import Columns
     from spark_ext.auditing._engine import SparkEngine
 
 _DATE_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?\z"
@@ -181,13 +182,13 @@ def offset_column(df: DataFrame, name: str) -> Column:
 
 
 def source_column(df: DataFrame, columns: Columns) -> Column:
-    """Return the name of each row's log and its life; NULL if a part of it is NULL."""
+    """Return the name of each row's log and its incarnation; NULL if a part of it is NULL."""
     names = [text_column(df, name) for name in columns.source] or [F.lit(LOG)]
     log = reduce(lambda parts, name: F.concat(parts, F.lit("/"), name), names)
     log = F.concat(F.lit(columns.prefix), log) if columns.prefix else log
-    if columns.life is None:
+    if columns.incarnation is None:
         return log
-    return F.coalesce(F.concat(log, F.lit("@"), text_column(df, columns.life)), log)
+    return F.coalesce(F.concat(log, F.lit("@"), text_column(df, columns.incarnation)), log)
 
 
 def placed_columns(df: DataFrame, columns: Columns) -> tuple[Column, Column]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from msgid._validate import integer
-from msgid.audit._compare import (
+from msgid.audit.comparison import (
     CHANGED,
     LOST,
     NUMBER_OF_BLOCKS,
@@ -24,11 +23,12 @@ from msgid.audit._compare import (
     report_of_blocks,
     with_one_prefix,
 )  # fmt: skip
-from msgid.audit._digest import COLUMNS, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
-from msgid.audit._options import columns_in, rules_in
-from msgid.audit._reduce import statements
-from msgid.audit._sides import check_contents, check_sent_columns, names_in_sent, with_hint
 from msgid.audit.definitions import MAX_MESSAGES, TABLE
+from msgid.audit.digests import COLUMNS, SIZE, check_content, form_of, merge_digests, offset_of, ranges_of
+from msgid.audit.options import columns_in, rules_in
+from msgid.audit.reduction import statements
+from msgid.audit.sides import check_contents, check_sent_columns, names_in_sent, with_hint
+from msgid.shared.validate import integer
 from spark_ext._arguments import check_dataframe
 from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._roles import (
@@ -43,9 +43,10 @@ from spark_ext.auditing._roles import (
 )  # fmt: skip
 from spark_ext.auditing.spark_report import AuditReport
 from spark_ext.auditing.table_audit import audited
-from spark_ext.columns._expressions import null_text, quoted_name
-from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import id_text, identity
+from spark_ext.columns.building import null_text
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.fingerprint import fingerprint_of
+from spark_ext.columns.identity import id_text, identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from typing_extensions import Unpack
 
-    from msgid._known_tables import Columns
-    from msgid.audit._options import ColumnNames, Rules
+    from msgid.audit.options import ColumnNames, Rules
     from msgid.audit.report import Report
+    from msgid.shared.known_tables import Columns
 
 
 _LOG: Final = "_msgid_log"

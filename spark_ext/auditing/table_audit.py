@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from msgid.audit._columns import ids_inside
-from msgid.audit._inputs import check_joined, check_named_by, checked_columns
-from msgid.audit._options import columns_in, rules_in
-from msgid.audit._reduce import facts_of
+from msgid.audit.inputs import check_joined, check_named_by, checked_columns
+from msgid.audit.known_columns import ids_inside
+from msgid.audit.options import columns_in, rules_in
+from msgid.audit.reduction import facts_of
 from msgid.audit.report import report_of
 from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._private import use_own_python
@@ -17,8 +17,8 @@ from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._lists import Lists
 from spark_ext.auditing._roles import Roles, check_moments, kind_of
 from spark_ext.auditing.spark_report import AuditReport
-from spark_ext.columns._expressions import has_slash
-from spark_ext.columns._identity import check_ids
+from spark_ext.columns.column_types import has_slash
+from spark_ext.columns.identity import check_ids
 from spark_ext.formats.message_formats import message_format
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from typing_extensions import Unpack
 
-    from msgid._known_tables import Columns
-    from msgid.audit._options import AuditOptions
-    from msgid.audit._reduce import Reduction, Relations
     from msgid.audit.facts import Facts
+    from msgid.audit.options import AuditOptions
+    from msgid.audit.reduction import Reduction, Relations
+    from msgid.shared.known_tables import Columns
 
 
 def audit(df: DataFrame, **options: Unpack[AuditOptions]) -> AuditReport:
@@ -144,7 +144,7 @@ def audited(df: DataFrame, named: Mapping[str, Any]) -> tuple[DataFrame, Columns
     inside = ids_inside(df.columns, named)
     df = df if inside is None else message_format(inside.format).audited_rows(df)
     columns = checked_columns(df.columns, named)
-    for name in (*columns.source, *([] if columns.life is None else [columns.life])):
+    for name in (*columns.source, *([] if columns.incarnation is None else [columns.incarnation])):
         check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
     check_joined(has_slash(df, columns.source))
     for argument, column in (("id", columns.id), ("parent", columns.parent)):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from msgid._validate import quote
-from msgid.audit._inputs import checked_columns
-from msgid.audit._options import columns_in
-from msgid.audit._story import MADE, MAIN
-from msgid.audit._trace import Wanted
+from msgid.audit.inputs import checked_columns
+from msgid.audit.options import columns_in
+from msgid.audit.story import CHILD, MAIN
+from msgid.audit.tracing import Wanted
+from msgid.shared.validate import quote
 from spark_ext.auditing._roles import source_column
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import check_ids, has_bytes, text_column
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.identity import check_ids, has_bytes, text_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from typing_extensions import Unpack
 
-    from msgid.audit._options import ColumnNames
+    from msgid.audit.options import ColumnNames
 
 
 def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFrame:
@@ -75,7 +75,7 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
         at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
-        roles[MADE] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])
+        roles[CHILD] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])
     if not roles:
         raise ValueError(f"cannot search the table for {quote(id)}: it must have a column of IDs, got {df.columns}")
     named = F.coalesce(*(F.when(test, F.lit(name)) for name, test in roles.items()))

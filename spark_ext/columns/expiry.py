@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from msgid._moments import aware, unix_micros
-from msgid._validate import UINT32_MAX
 from msgid.retention.policy import NEVER, expiry_seconds
-from spark_ext.columns._expressions import MOMENTS, column, of_types
-from spark_ext.columns._moments import MICROSECONDS, micros_of, raise_outside_years
+from msgid.shared.moments import aware, unix_micros
+from msgid.shared.validate import UINT32_MAX
+from spark_ext.columns.column_types import MOMENTS, column, of_types
+from spark_ext.columns.moment_columns import MICROSECONDS, micros_of, raise_outside_years
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 _MOMENT: Final = "a timestamp or Unix seconds"
 _WRONG: Final = f"expiry must be an integer of 0 to {UINT32_MAX} seconds, got "

@@ -9,40 +9,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from msgid import layout
-from msgid._moments import seconds_since_epoch
-from msgid.ids._bytes import NOT_AN_ID
+from msgid.ids.checked_bytes import NOT_AN_ID
 from msgid.ids.derived import assigned_node
+from msgid.shared.moments import seconds_since_epoch
 from spark_ext._arguments import check_dataframe, required_column
 from spark_ext._compat import arrow_udf
 from spark_ext._private import use_own_python
-from spark_ext.columns._expressions import (
-    INTEGERS,
-    MOMENTS,
-    V0_DIGITS,
-    VERSION_1_DIGITS,
-    byte_digits,
-    column,
-    computed_below,
-    cut,
-    has_v1_shape,
-    is_canonical_v0,
-    is_id,
-    is_uuid,
-    joined,
-    null_text,
-    of_types,
-    padded_digits,
-    raise_invalid,
-)
-from spark_ext.columns._identity import hex_text
-from spark_ext.columns._moments import is_within_years, raise_outside_years, unix_seconds_of
+from spark_ext.columns.building import byte_digits, computed_below, cut, joined, null_text, padded_digits
+from spark_ext.columns.column_types import INTEGERS, MOMENTS, column, of_types
+from spark_ext.columns.id_text import V0_DIGITS, VERSION_1_DIGITS, has_v1_shape, is_canonical_v0, is_id, is_uuid
+from spark_ext.columns.identity import hex_text
+from spark_ext.columns.moment_columns import is_within_years, raise_outside_years, unix_seconds_of
+from spark_ext.columns.reasons import raise_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import Column, DataFrame
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 _SECONDS: Final = "_msgid_seconds"
 """Attribute of a column of `derive_id`: the digits of its time."""

@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.ids._bytes import NOT_V1
+from msgid.ids.checked_bytes import NOT_V1
 from msgid.iggy.message import check_order
-from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._expressions import (
-    VERSION_1_DIGITS,
-    column,
-    computed_below,
-    has_v1_shape,
-    is_id,
-    is_uuid,
-    is_v1,
-    raise_invalid,
-    struct_if,
-    v1_bytes,
-)
-from spark_ext.columns._identity import hex_text, uuid_of_digits
+from spark_ext.columns.building import computed_below, struct_if
+from spark_ext.columns.column_types import column
+from spark_ext.columns.crc import WORD_WIDTH, look_up, octet, word
+from spark_ext.columns.id_text import VERSION_1_DIGITS, has_v1_shape, is_id, is_uuid, is_v1, v1_bytes
+from spark_ext.columns.identity import hex_text, uuid_of_digits
+from spark_ext.columns.reasons import raise_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from msgid.iggy.message import UuidOrder
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 _NODE = layout.FIELDS["node"]
 _OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]

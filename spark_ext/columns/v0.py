@@ -7,30 +7,21 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid.ids._bytes import NOT_V0
-from spark_ext.columns._crc import WORD_WIDTH, look_up, octet, word
-from spark_ext.columns._expressions import (
-    MOMENTS,
-    column,
-    computed_below,
-    cut,
-    is_canonical_v0,
-    is_v0,
-    is_v1,
-    null_text,
-    of_types,
-    raise_invalid,
-    struct_if,
-)
-from spark_ext.columns._identity import hex_text
-from spark_ext.columns._moments import MICROSECONDS, is_within_years, micros_of, raise_outside_years
+from msgid.ids.checked_bytes import NOT_V0
+from spark_ext.columns.building import computed_below, cut, null_text, struct_if
+from spark_ext.columns.column_types import MOMENTS, column, of_types
+from spark_ext.columns.crc import WORD_WIDTH, look_up, octet, word
+from spark_ext.columns.id_text import is_canonical_v0, is_v0, is_v1
+from spark_ext.columns.identity import hex_text
+from spark_ext.columns.moment_columns import MICROSECONDS, is_within_years, micros_of, raise_outside_years
+from spark_ext.columns.reasons import raise_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 _TAIL_DIGITS = 2 * layout.TAIL_LENGTH
 _IPV6_DIGITS = 2 * layout.IPV6_LENGTH

@@ -13,7 +13,7 @@ from spark_ext._filesystem import filesystem, resolve
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from msgid.iggy._wire import Layout
+    from msgid.iggy.wire import Layout
 
 ENDING: Final = ".log"
 _IN_PATH: Final = re.compile(r"streams/([^/]+)/topics/([^/]+)/partitions/([0-9]{1,9})/[^/]*\Z")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from msgid.iggy._wire import AUTO, name_of
+from msgid.iggy.wire import AUTO, name_of
 from msgid.messages import MessageState
 from spark_ext.formats._iggy_files import first_offset, open_part, points_of, segment_names
 
@@ -139,7 +139,7 @@ def _rows(file: str, found: Decoded) -> pa.RecordBatch:
     """Add the columns that are the source's own."""
     import pyarrow as pa
 
-    from msgid.iggy._records.id_texts import id_texts
+    from msgid.iggy.records.id_texts import id_texts
 
     rows, types = found.table.num_rows, _schema()
     reasons, originals = pa.nulls(rows, pa.string()), pa.nulls(rows, pa.binary())

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
-from spark_ext.columns._expressions import integer_column, null_text, quoted_name, type_of
-from spark_ext.columns._identity import text_column
-from spark_ext.columns._moments import moment_column
+from spark_ext.columns.building import null_text
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.identity import text_column
 from spark_ext.columns.making import position_id
+from spark_ext.columns.moment_columns import moment_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,8 @@ def require(df: DataFrame, format: str, *names: str) -> None:
     """Raise ValueError if a column that the format requires is missing."""
     for name in names:
         if type_of(df, name) is None:
-            raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {df.columns}")
+            own = [column for column in df.columns if not column.startswith("_msgid_")]
+            raise ValueError(f"a DataFrame of format {format!r} must have the column {name!r}, got {own}")
 
 
 def by_name(df: DataFrame, *names: str) -> DataFrame:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from msgid import layout
-from msgid._moments import last_moment
-from msgid._validate import INT64_MAX, UINT64_MAX
 from msgid.danube import StreamMessage
 from msgid.errors import InvalidMessage
 from msgid.messages import MessageState
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._udfs import outcomes
+from msgid.shared.moments import last_moment
+from msgid.shared.validate import INT64_MAX, UINT64_MAX
+from spark_ext.columns.column_types import quoted_name
 from spark_ext.columns.making import position_id
+from spark_ext.columns.udfs import outcomes
 from spark_ext.formats._row_columns import opened, position_of, with_column_below
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption
 

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pyspark.sql import functions as F
 
 from msgid.errors import InvalidMessage
-from msgid.iggy._wire import AUTO, LAYOUTS, Layout
 from msgid.iggy.json_form import partition_and_messages
 from msgid.iggy.log import encode
 from msgid.iggy.message import UuidOrder, check_order
 from msgid.iggy.poll import decode_poll
 from msgid.iggy.table import decode_table
+from msgid.iggy.wire import AUTO, LAYOUTS, Layout
 from msgid.messages import MessageState
-from spark_ext.columns._expressions import VERSION_1_DIGITS, quoted_name
-from spark_ext.columns._identity import uuid_of_digits
-from spark_ext.columns._udfs import arrow_column, outcomes
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.id_text import VERSION_1_DIGITS
+from spark_ext.columns.identity import uuid_of_digits
 from spark_ext.columns.reading import id_from_iggy_id
+from spark_ext.columns.udfs import arrow_column, outcomes
 from spark_ext.formats._row_columns import opened
 from spark_ext.formats.message_formats import EncodedFormat, FormatOption, MessageFormat
 

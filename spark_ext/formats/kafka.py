@@ -9,9 +9,9 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of
-from spark_ext.columns._identity import header_identity, uuid_of_digits
-from spark_ext.columns._moments import moment_column
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.identity import header_identity, uuid_of_digits
+from spark_ext.columns.moment_columns import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
@@ -155,7 +155,7 @@ def _headers(df: DataFrame, encoding: Encoding) -> tuple[Column, Column]:
         return F.struct(header["key"].cast("string").alias("key"), value.alias("value"))
 
     headers = F.transform(column, pair)
-    count, given = (F.size(F.filter(held, lambda h: h["value"].isNotNull())) for held in (headers, column))
+    count, given = (F.size(F.filter(headers, lambda h: h["value"].isNotNull())) for headers in (headers, column))
     return headers, count < given
 
 
@@ -165,13 +165,13 @@ def _as_map(headers: Column) -> Column:
     If another header has such a name already, each name starts with its place: ``1#``, ``2#`` and so on.
     """
 
-    def numbered(held: Column) -> Column:
+    def numbered(headers: Column) -> Column:
         def name(header: Column, place: Column) -> Column:
-            before = F.size(F.filter(F.slice(held, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
+            before = F.size(F.filter(F.slice(headers, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
             own = F.coalesce(header["key"], F.lit(""))
             return F.when(before > 0, F.concat(own, F.lit("#"), (before + 1).cast("string"))).otherwise(own)
 
-        return F.transform(held, name)
+        return F.transform(headers, name)
 
     def unique(names: Column) -> Column:
         placed = F.transform(names, lambda name, place: F.concat((place + 1).cast("string"), F.lit("#"), name))

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, get_args
 
-from msgid import _known_tables as known_tables
-from msgid._validate import one_of
 from msgid.messages import Encoding
+from msgid.shared import known_tables
+from msgid.shared.validate import one_of
 from spark_ext._registry import Registry
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class MessageFormat(ABC):
 
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
         """Return a DataFrame with one message per row, for `rows`. Default: the rows, with times in place of text."""
-        from spark_ext.columns._moments import with_moment
+        from spark_ext.columns.moment_columns import with_moment
         from spark_ext.formats._row_columns import by_name
 
         return with_moment(by_name(df, *self.columns), self.time)

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from msgid import _known_tables as known_tables
 from msgid.messages import MessageState
 from msgid.schemas.validation import Framing, Policy, SchemaSource, checked_framing, checked_policy, frame
 from msgid.schemas.validation import check_schema as check
+from msgid.shared import known_tables
 from spark_ext._arguments import check_dataframe
-from spark_ext.columns._expressions import CORRUPT, digits_to_bigint, misfit_reason, null_text
-from spark_ext.columns._udfs import arrow_column
+from spark_ext.columns.building import digits_to_bigint, null_text
+from spark_ext.columns.reasons import CORRUPT, misfit_reason
+from spark_ext.columns.udfs import arrow_column
 from spark_ext.formats.message_formats import format_options, message_format
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 _MALFORMED: Final = "_msgid_malformed"
 _POISONED: Final = str(MessageState.POISONED)

@@ -14,7 +14,7 @@ from msgid.rocketmq import (
     DEAD,
     KEYS,
     NO_FIRST_PLACE,
-    NO_PLACE,
+    NO_LOG,
     OFFSET_ID,
     ORIGIN,
     POP_CHECKPOINT,
@@ -27,11 +27,11 @@ from msgid.rocketmq import (
     RETRY_TOPIC,
     UNIQUE_KEY,
 )
-from spark_ext.columns._expressions import integer_column, quoted_name, type_of
-from spark_ext.columns._identity import header_identity
-from spark_ext.columns._json_text import is_one_value
-from spark_ext.columns._moments import moment_column
+from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.identity import header_identity
+from spark_ext.columns.json_text import is_one_value
 from spark_ext.columns.making import position_id
+from spark_ext.columns.moment_columns import moment_column
 from spark_ext.formats._row_columns import (
     bound,
     bytes_column,
@@ -124,7 +124,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     )
     unknown = F.coalesce(
         F.when(own.isNull() & own_text.isNotNull(), F.lit(f"property {UNIQUE_KEY} does not hold an ID")),
-        F.when(log.topic.isNull() & topic.isNotNull(), F.lit(NO_PLACE)),
+        F.when(log.topic.isNull() & topic.isNotNull(), F.lit(NO_LOG)),
     )
     good = malformed.isNull()
     position = position_of() if is_decoded else position_id(source, F.when(good, offset), stored)
@@ -161,7 +161,7 @@ def _source(df: DataFrame, log: Place) -> Column:
 
 
 class Place(NamedTuple):
-    """The columns of `msgid.rocketmq.Place`."""
+    """The columns of `msgid.rocketmq.RowLog`."""
 
     topic: Column
     queue: Column
@@ -169,7 +169,7 @@ class Place(NamedTuple):
 
 
 def place(properties: Column, topic: Column, queue: Column) -> Place:
-    """Return where the offset of a row counts, and whether it is redelivered, as `msgid.rocketmq.place_of` does."""
+    """Return where the offset of a row counts, and whether it is redelivered, as `msgid.rocketmq.log_of` does."""
     retry, number, group = properties[REAL_TOPIC], properties[REAL_QUEUE], properties[POP_GROUP]
     kind = F.try_element_at(F.split(properties[POP_CHECKPOINT], " "), F.lit(POP_KIND + 1))
     is_popped = properties[POP_CHECKPOINT].isNotNull() & ~kind.eqNullSafe(F.lit("0"))

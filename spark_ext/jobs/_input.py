@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from msgid._known_tables import is_hidden
-from msgid.audit._parts import Unreadable
-from msgid.audit._paths import format_of as format_of_ending
+from msgid.audit.parts import Unreadable
+from msgid.audit.paths import format_of as format_of_ending
+from msgid.shared.known_tables import is_hidden
 from spark_ext._filesystem import PathError, filesystem, literal, path_of_uri, resolve
 from spark_ext._private import conditions_of, words_of
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
-from spark_ext.columns._json_text import is_changed, is_one_value, marked, unmarked
-from spark_ext.tables._parquet_uuids import UnreadParquet, read_parquet
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.json_text import is_changed, is_one_value, marked, unmarked
+from spark_ext.columns.reasons import CORRUPT, CORRUPT_REASON
+from spark_ext.tables.parquet_uuids import UnreadParquet, read_parquet
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import format_of_table, table_format, table_format_names
 
@@ -398,7 +399,7 @@ def _check_quotes(uris: list[str], chosen: _Csv) -> None:
     for uri in uris:
         path, last, ends = path_of_uri(uri), [""], set()
 
-        def told(lines: Iterable[str], last: list[str] = last) -> Iterator[str]:
+        def remembered(lines: Iterable[str], last: list[str] = last) -> Iterator[str]:
             for line in lines:
                 last[0] = line
                 yield line
@@ -407,7 +408,7 @@ def _check_quotes(uris: list[str], chosen: _Csv) -> None:
         with files.open_input_stream(inner) as file:  # decompresses files by their endings
             text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             try:
-                for _ in chosen.rows(told(text)):
+                for _ in chosen.rows(remembered(text)):
                     ends.add(last[0][len(last[0].rstrip("\r\n")) :])
             except (csv.Error, UnicodeDecodeError) as error:
                 raise BadInput(f"cannot read {path}: {error}") from None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from spark_ext.jobs._input import BadInput
-from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.sinks import read_table
 from spark_ext.tables.table_formats import table_format
+from spark_ext.tables.writers import TableConflict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

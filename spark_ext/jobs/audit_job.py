@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from msgid._known_tables import JOB_TABLES, beside_job_tables
+from msgid.shared.known_tables import JOB_TABLES, beside_job_tables
 from spark_ext.auditing.comparison import compare
 from spark_ext.auditing.table_audit import audit
-from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON, quoted_name
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.reasons import CORRUPT, CORRUPT_REASON
 from spark_ext.jobs._input import BadInput, check_ending, files_in, is_table, read_rows
 from spark_ext.jobs._output import written
 

@@ -13,24 +13,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from msgid import layout
-from msgid._known_tables import CANONICAL, KIND, QUARANTINE
-from msgid._known_tables import IDS as JOB_IDS
-from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
-from msgid.audit._inputs import check_joined
-from spark_ext.columns._expressions import (
-    CORRUPT,
-    CORRUPT_REASON,
-    INTEGER_TYPES,
-    has_slash,
-    integer_column,
-    misfit_reason,
-    no_id_reason,
-    quoted_name,
-)
-from spark_ext.columns._identity import hex_text
-from spark_ext.columns._moments import within_years, zoned_moment
+from msgid.audit.inputs import check_joined
+from msgid.shared.known_tables import CANONICAL, KIND, QUARANTINE
+from msgid.shared.known_tables import IDS as JOB_IDS
+from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN
+from spark_ext.columns.column_types import INTEGER_TYPES, has_slash, integer_column, quoted_name
+from spark_ext.columns.identity import hex_text
 from spark_ext.columns.making import position_id
+from spark_ext.columns.moment_columns import within_years, zoned_moment
 from spark_ext.columns.reading import try_parse_id
+from spark_ext.columns.reasons import CORRUPT, CORRUPT_REASON, misfit_reason, no_id_reason
 from spark_ext.columns.v0 import try_parse_v0, try_translate_v0
 from spark_ext.jobs._input import BadInput, column_of, format_of, read_rows
 from spark_ext.jobs._output import write_table, written

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from msgid import _known_tables as known_tables
 from msgid.messages import MessageState
 from msgid.schemas import SchemaRegistry
+from msgid.shared import known_tables
 from spark_ext.formats.message_formats import message_format
 from spark_ext.formats.message_table import check_policy, messages
 from spark_ext.jobs._input import BadInput, JobFiles

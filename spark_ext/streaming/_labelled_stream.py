@@ -11,12 +11,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from msgid import layout
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
-from spark_ext.columns._fingerprint import sha_digits
-from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState, states
-from spark_ext.streaming._buckets import bucket_keys
+from spark_ext.columns.fingerprint import sha_digits
 from spark_ext.streaming._labelling import CONTENT_LENGTH, KEY, LABELLED, label_bucket, labelled, preparer, unpack
-from spark_ext.streaming._log import NEVER, Log
-from spark_ext.streaming._packing import PACKED, packer
+from spark_ext.streaming._state.bucket_log import BEFORE_ALL, BucketLog
+from spark_ext.streaming._state.bucket_state import CHECK_BUCKET, BucketState, states
+from spark_ext.streaming._state.buckets import bucket_keys
+from spark_ext.streaming._state.packed_rows import PACKED, packer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +101,9 @@ class Seen(StatefulProcessor):
             self._state.check(self._buckets)
             return
         watermark_ms = timerValues.getCurrentWatermarkInMs()
-        watermark = watermark_ms * 1000 if watermark_ms > 0 else NEVER // 1000 * 1000
+        watermark = watermark_ms * 1000 if watermark_ms > 0 else BEFORE_ALL // 1000 * 1000
         newest = max(timerValues.getCurrentProcessingTimeInMs(), watermark_ms) * 1000
         newest = max(newest, watermark + self._within)
-        log = Log(self._state.logs[0], watermark // 1000)
+        log = BucketLog(self._state.logs[0], watermark // 1000)
         yield from labelled(rows, newest, lambda batch: label_bucket(batch, log, watermark, self._within))
         log.commit()

@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from spark_ext.columns._fingerprint import FINGERPRINT_LENGTH
-from spark_ext.streaming._log import NEVER, Entries, fixed, mixed
-from spark_ext.streaming._packing import Prepared, written_rows
+from spark_ext.columns.fingerprint import FINGERPRINT_LENGTH
+from spark_ext.streaming._state.bucket_log import BEFORE_ALL, Entries, fixed, mixed
+from spark_ext.streaming._state.packed_rows import Prepared, written_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from spark_ext.streaming._log import Log
+    from spark_ext.streaming._state.bucket_log import BucketLog
 
 
 KEY: Final = "key"
@@ -50,7 +50,7 @@ def preparer(buckets: int, time: str) -> Callable[[pa.RecordBatch], Prepared]:
 
     def prepare(batch: pa.RecordBatch) -> Prepared:
         keys = _fixed(batch.column(KEY), _KEY_LENGTH)
-        times = batch.column(time).cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+        times = batch.column(time).cast(pa.int64()).fill_null(BEFORE_ALL).to_numpy(zero_copy_only=False)
         heads = np.empty((len(keys), HEAD_BYTES), np.uint8)
         heads[:, : _TIME.itemsize] = times.astype(_TIME).view(np.uint8).reshape(-1, _TIME.itemsize)
         heads[:, _TIME.itemsize :] = keys
@@ -83,7 +83,7 @@ def read_heads(heads: bytes, newest: int) -> Batch:
     words = np.ascontiguousarray(matrix[:, :-1])
     time = words.view(_TIME)[:, 0]
     high, low, content = words.view(">u8").astype(np.uint64).T[1:]
-    return Batch(high, low, content, np.where(time == NEVER, newest, time), matrix[:, -1] == 1)
+    return Batch(high, low, content, np.where(time == BEFORE_ALL, newest, time), matrix[:, -1] == 1)
 
 
 def labelled(
@@ -123,7 +123,7 @@ class Batch(NamedTuple):
     has_id: NDArray[Any]
 
 
-def label_bucket(batch: Batch, log: Log, watermark: int, within: int) -> NDArray[Any]:
+def label_bucket(batch: Batch, log: BucketLog, watermark: int, within: int) -> NDArray[Any]:
     """Return the label of each row, and remember its ID in the log of its bucket.
 
     Rows of one ID are taken in the order of their times, then of their fingerprints, so that the order in which they
@@ -144,7 +144,7 @@ def label_bucket(batch: Batch, log: Log, watermark: int, within: int) -> NDArray
     starts = np.flatnonzero(first)
     place, entries = log.find(high[starts], low[starts])
     known = place >= 0
-    until, first_content = np.full(len(starts), NEVER), content[starts]
+    until, first_content = np.full(len(starts), BEFORE_ALL), content[starts]
     until[known] = entries.time[place[known]]
     first_content[known] = entries.payloads().view(np.uint64)[place[known]]
     group = np.cumsum(first) - 1

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from msgid._moments import micros_in
-from msgid._validate import integer, quote
+from msgid.shared.moments import micros_in
+from msgid.shared.validate import integer, quote
 from spark_ext._arguments import check_dataframe, free_name, named_column, required_column
 from spark_ext._compat import WHOLE, needs
 from spark_ext._private import watermark_of
-from spark_ext.columns._expressions import column, quoted_name
-from spark_ext.columns._fingerprint import fingerprint_of
-from spark_ext.columns._identity import id_column, identity
-from spark_ext.streaming._buckets import MAX_BUCKETS
+from spark_ext.columns.column_types import column, quoted_name
+from spark_ext.columns.fingerprint import fingerprint_of
+from spark_ext.columns.identity import id_column, identity
+from spark_ext.streaming._state.buckets import MAX_BUCKETS
 from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 LATE_METRIC: Final = "rows too late for deduplicate"
 """Start of the name of the observed metric that counts rows; the rest is random, so that a query may have several."""
@@ -149,11 +149,13 @@ def deduplicate(
         }
         if id in names:
             raise ValueError(f"`content` must not have the column of IDs, which are compared by value, got {id!r}")
-    told = fingerprint_of([(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names])
+    fingerprint = fingerprint_of(
+        [(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names]
+    )
     if not df.isStreaming:
         places = zip(order, sorted_by, strict=True)
         ordered = [column(item if found is None else quoted_name(found)) for item, found in places]
-        return _labelled_batch(df, key, told, ordered, name)
+        return _labelled_batch(df, key, fingerprint, ordered, name)
 
     needs("deduplicate of a stream", WHOLE)
     from spark_ext.streaming._labelled_stream import labelled_stream
@@ -169,7 +171,7 @@ def deduplicate(
     if watermark is None:
         df = df.withWatermark(quoted_name(timestamp), f"{bound} microseconds")
     check_state_store(df.sparkSession)
-    stream = labelled_stream(df, key, told, timestamp, bound, buckets, name)
+    stream = labelled_stream(df, key, fingerprint, timestamp, bound, buckets, name)
     late = F.count(F.when(F.col(quoted_name(name)) == LATE, True))
     # The metric's name is random, so that one query may have several of them.
     counted = stream.observe(f"{LATE_METRIC} {uuid.uuid4().hex}", late.alias("rows"))
@@ -211,7 +213,7 @@ def rows_too_late(query: StreamingQuery | StreamingQueryProgress) -> int:
     return sum(int(metric["values"][0] if "values" in metric else metric["rows"]) for metric in metrics)
 
 
-def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Column], name: str) -> DataFrame:
+def _labelled_batch(df: DataFrame, key: Column, fingerprint: Column, order: Sequence[Column], name: str) -> DataFrame:
     from pyspark.sql import Window
 
     key_name, spread_name, rows_name, told_name, place_name, first_name = (
@@ -220,11 +222,11 @@ def _labelled_batch(df: DataFrame, key: Column, told: Column, order: Sequence[Co
     key_held, held = F.col(key_name), F.col(told_name)
     # Rows without an ID are distributed by their content, so that they do not all go to one task.
     marked = df.withColumn(key_name, key)
-    marked = marked.withColumn(spread_name, F.when(key_held.isNull(), told))
+    marked = marked.withColumn(spread_name, F.when(key_held.isNull(), fingerprint))
     same_id = Window.partitionBy(key_name, spread_name)
     # The content of an ID with one row is not compared, and hashing it costs more than counting the rows.
     marked = marked.withColumn(rows_name, F.count(F.lit(1)).over(same_id))
-    marked = marked.withColumn(told_name, F.when(F.col(rows_name) > 1, told))
+    marked = marked.withColumn(told_name, F.when(F.col(rows_name) > 1, fingerprint))
     ordered = same_id.orderBy(*order, held)
     marked = marked.withColumns({place_name: F.row_number().over(ordered), first_name: F.first(held).over(ordered)})
     label = (

@@ -8,31 +8,32 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid._known_tables import OUTPUTS
-from msgid._moments import micros_in
-from msgid._validate import INT32_MAX, integer, quote
-from msgid.processing._processor import check_parameters
+from msgid.processing.processor import check_parameters
+from msgid.shared.known_tables import OUTPUTS
+from msgid.shared.moments import micros_in
+from msgid.shared.validate import INT32_MAX, integer, quote
 from spark_ext._arguments import check_dataframe, named_column, required_column
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
-from spark_ext.columns._expressions import CORRUPT, column, misfit_reason, quoted_name
-from spark_ext.columns._identity import has_bytes, id_column, text_column
-from spark_ext.columns._moments import moment_in_utc
-from spark_ext.streaming._bucket_state import states
-from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys
-from spark_ext.streaming._packing import PACKED, packer
+from spark_ext.columns.column_types import column, quoted_name
+from spark_ext.columns.identity import has_bytes, id_column, text_column
+from spark_ext.columns.moment_columns import moment_in_utc
+from spark_ext.columns.reasons import CORRUPT, misfit_reason
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.history import LOGS
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
+from spark_ext.streaming._state.bucket_state import states
+from spark_ext.streaming._state.buckets import MAX_BUCKETS, bucket_keys
+from spark_ext.streaming._state.packed_rows import PACKED, packer
 from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from msgid.processing.context import AsyncHandler, Handler
-    from spark_ext.columns._expressions import ColumnOrName
+    from spark_ext.columns.column_types import ColumnOrName
 
 BUCKETS: Final = 32
 """The default number of buckets."""

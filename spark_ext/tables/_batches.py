@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from spark_ext._filesystem import filesystem
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.tables._writers import TableConflict
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.tables.writers import TableConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -21,12 +21,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid._retrying import retry
-from msgid._validate import to_install
+from msgid.shared.retrying import retry
+from msgid.shared.validate import to_install
 from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._private import cause_of, conditions_of, words_of
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns.column_types import quoted_name
 from spark_ext.tables._batches import (
     EXACT,
     NO_VALUE,
@@ -40,9 +40,9 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
-from spark_ext.tables._parquet_uuids import with_uuids
-from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
+from spark_ext.tables.parquet_uuids import with_uuids
 from spark_ext.tables.table_formats import TableFormat, TableName
+from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_ext.tables._writers import Writer
+    from spark_ext.tables.writers import Writer
 
 _T = TypeVar("_T")
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"

@@ -28,20 +28,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid._retrying import retry
+from msgid.shared.retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext._settings import settings
-from spark_ext.columns._expressions import quoted_name
+from spark_ext.columns.column_types import quoted_name
 from spark_ext.tables._batches import check_columns, check_fits, evolved, plain, widened
-from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
 from spark_ext.tables.table_formats import TableFormat
+from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from spark_ext.tables._writers import Writer
+    from spark_ext.tables.writers import Writer
 
 _PART: Final = r"(?:\w+|`[^`'\"\\/\x00-\x1f\x7f]+`)"
 _NAME: Final = re.compile(rf"(?:{_PART}\.)+(?!`?(?i:branch_|tag_|at_timestamp_|snapshot_id_|changelog)){_PART}")
@@ -378,7 +378,7 @@ def keys_of(kind: str, properties: Iterable[str], writer: Writer) -> dict[str, t
 
     Examples
     --------
-    >>> from spark_ext.tables._writers import Writer
+    >>> from spark_ext.tables.writers import Writer
     >>> keys_of("publishing", ["msgid.publishing/a/7/123", "msgid.publishing/b/8/none"], Writer("a", None, True))
     {'msgid.publishing/a/7/123': (7, '123')}
     """

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from pyspark.sql import types as T
 
-from msgid._retrying import retry
+from msgid.shared.retrying import retry
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
 from spark_ext.tables._batches import (
@@ -27,15 +27,15 @@ from spark_ext.tables._batches import (
     widened,
     write_files,
 )
-from spark_ext.tables._parquet_uuids import read_parquet
-from spark_ext.tables._writers import TableConflict, check_batch, check_query, check_read
+from spark_ext.tables.parquet_uuids import read_parquet
 from spark_ext.tables.table_formats import TableFormat, format_of_table
+from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_ext.tables._writers import Writer
+    from spark_ext.tables.writers import Writer
 
 _RENAMES: Final = ("local", "hdfs")
 """Arrow's names of the file systems that rename a folder in one step."""

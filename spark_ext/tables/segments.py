@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from msgid._moments import aware, unix_micros
-from msgid._validate import quote
 from msgid.retention import InvalidPolicy, Segment, decide
 from msgid.retention.policy import checked_policy
+from msgid.shared.moments import aware, unix_micros
+from msgid.shared.validate import quote
 from spark_ext._arguments import check_dataframe
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgid._validate import INT64_MAX, integer
+from msgid.shared.validate import INT64_MAX, integer
 from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._filesystem import resolve
 from spark_ext._private import running_plan
-from spark_ext.tables._writers import TableConflict, writer_of
 from spark_ext.tables.table_formats import DEFAULT, TableName, format_of_table, table_format
+from spark_ext.tables.writers import TableConflict, writer_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_ext.tables._writers import Writer
+    from spark_ext.tables.writers import Writer
 
 
 class TableName(str):

@@ -11,14 +11,14 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid import _postgres
-from msgid._retrying import retry
-from msgid._validate import to_install
+from msgid.shared import postgres_limits
+from msgid.shared.retrying import retry
+from msgid.shared.validate import to_install
 from spark_ext._arguments import check_dataframe
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
-from spark_ext.columns._expressions import quoted_name
-from spark_ext.columns._identity import canonical
+from spark_ext.columns.column_types import quoted_name
+from spark_ext.columns.identity import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -119,7 +119,7 @@ _REPLACE: Final = (
 _OTHER: Final = "ROW({ours}) IS DISTINCT FROM ROW({theirs})"
 _NOT_EARLIER: Final = " AND NOT ({earlier} AND NOT (ROW({latest_values}) IS NULL))"
 """Not a row that loses against the stored one. A row without a value of order is a conflict, and not an earlier row."""
-_FOUND: Final = (
+_DIFFERENCES: Final = (
     "SELECT count(*) - count({held_key}), count(*) FILTER (WHERE {differs} AND {held_key} IS NOT NULL) "
     "FROM {staged} msgid_new LEFT JOIN {table} msgid_held ON ROW({held_keys}) = ROW({new_keys})"
 )
@@ -185,8 +185,8 @@ def upsert_postgres(
     key_is_id: bool | None = None,
     latest_by: str | Sequence[str] | None = None,
     evolve: bool = False,
-    lock_timeout: float = _postgres.SINK_LOCK_TIMEOUT,
-    idle_timeout: float = _postgres.IDLE_TIMEOUT,
+    lock_timeout: float = postgres_limits.SINK_LOCK_TIMEOUT,
+    idle_timeout: float = postgres_limits.IDLE_TIMEOUT,
 ) -> Upserted:
     """Insert rows into a PostgreSQL table, each key once; the first row of a key stays, or its latest one.
 
@@ -276,7 +276,10 @@ def upsert_postgres(
         raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
     for name in order:
         _check_ordered(name, batch_df.schema[name].dataType)
-    limits = (_postgres.seconds("lock_timeout", lock_timeout), _postgres.seconds("idle_timeout", idle_timeout))
+    limits = (
+        postgres_limits.seconds("lock_timeout", lock_timeout),
+        postgres_limits.seconds("idle_timeout", idle_timeout),
+    )
     ids = tuple(one for one in keys if key_is_id or (key_is_id is None and one.lower() == "id"))
     for name in ids:
         batch_df = batch_df.withColumn(name, canonical(batch_df, name))
@@ -358,7 +361,7 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
     return types
 
 
-def _takes(held: str, type: str) -> bool:
+def _takes(stored: str, type: str) -> bool:
     """Return whether a column of a table holds each value of a type unchanged, or refuses it.
 
     Examples
@@ -367,8 +370,8 @@ def _takes(held: str, type: str) -> bool:
     (True, False, True)
     """
     if type.endswith("[]"):
-        return held in ("json", "jsonb") or (held.endswith("[]") and _takes(held[:-2], type[:-2]))
-    return held == type or any(re.fullmatch(own, type) and re.fullmatch(other, held) for own, other in _HOLDS)
+        return stored in ("json", "jsonb") or (stored.endswith("[]") and _takes(stored[:-2], type[:-2]))
+    return stored == type or any(re.fullmatch(own, type) and re.fullmatch(other, stored) for own, other in _HOLDS)
 
 
 def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
@@ -400,7 +403,7 @@ class _Target(NamedTuple):
     types: dict[str, str]
     latest_by: tuple[str, ...] = ()
     id_keys: tuple[str, ...] = ()
-    limits: tuple[float, float] = (_postgres.SINK_LOCK_TIMEOUT, _postgres.IDLE_TIMEOUT)
+    limits: tuple[float, float] = (postgres_limits.SINK_LOCK_TIMEOUT, postgres_limits.IDLE_TIMEOUT)
     """The seconds to wait for a lock, and those after which a silent transaction ends."""
     is_binary: bool = False
     """Whether the rows are sent in PostgreSQL's binary form."""
@@ -424,9 +427,9 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
 
     def connect() -> Any:
         # SQL_ASCII would give bytes for text. A prepared statement would stay on a connection of a pool.
-        options = _postgres.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
+        options = postgres_limits.connection_options(conninfo_to_dict(target.conninfo), target.limits[1])
         options |= {"client_encoding": "utf8", "prepare_threshold": None}
-        return _postgres.connect(target.conninfo, _postgres.SINK_ANSWER_TIMEOUT, **options)
+        return postgres_limits.connect(target.conninfo, postgres_limits.SINK_ANSWER_TIMEOUT, **options)
 
     try:
         connection = retry(connect, lambda error: isinstance(error, psycopg.OperationalError), _DELAYS)
@@ -439,7 +442,8 @@ def _transact(target: _Target, work: Callable[[Any], Any]) -> Any:
     try:
         with connection:
             # Of this transaction alone, because a pool gives the session to another client.
-            connection.execute("; ".join(f"SET LOCAL {setting}" for setting in _postgres.settings(*target.limits)))
+            settings = postgres_limits.settings(*target.limits)
+            connection.execute("; ".join(f"SET LOCAL {setting}" for setting in settings))
             return work(connection)
     except errors.LockNotAvailable:
         raise target.error(
@@ -545,21 +549,21 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
         "JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         [oid],
     ).fetchall()
-    held, kinds = {name: type for name, type, _ in columns}, {name: kind for name, _, kind in columns}
+    stored_types, kinds = {name: type for name, type, _ in columns}, {name: kind for name, _, kind in columns}
     for name, type in target.types.items():
-        if evolve and name not in held:
+        if evolve and name not in stored_types:
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
-            held[name] = type
-        if not _takes(held.get(name, ""), type):
-            found = f"it is {held[name]}" if name in held else "it is missing: evolve=True adds it"
-            cure = _PADDED if held.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
+            stored_types[name] = type
+        if not _takes(stored_types.get(name, ""), type):
+            found = f"it is {stored_types[name]}" if name in stored_types else "it is missing: evolve=True adds it"
+            cure = _PADDED if stored_types.get(name, "").startswith("character(") else _CURES.get(kinds.get(name, ""))
             raise target.error(f"column {name!r} must be {type}, and {found}{f', {cure}' if cure else ''}")
         if name in target.latest_by and type == "text":
             encoding = connection.info.parameter_status("server_encoding")
-            if not re.fullmatch(_ORDERED_TEXT, held[name]) or encoding not in ("UTF8", "SQL_ASCII"):
+            if not re.fullmatch(_ORDERED_TEXT, stored_types[name]) or encoding not in ("UTF8", "SQL_ASCII"):
                 raise target.error(
                     f"column {name!r} of latest_by must be text or varchar in a database of the encoding UTF8, and it "
-                    f"is {held[name]} in {encoding}: its order is not that of Spark. Name another column"
+                    f"is {stored_types[name]} in {encoding}: its order is not that of Spark. Name another column"
                 )
     unique = connection.execute(
         "SELECT FROM pg_index i WHERE indrelid = %s AND indisunique AND indnkeyatts = %s AND indpred IS NULL "
@@ -571,7 +575,7 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
         raise target.error(
             f"it must have a unique index on {', '.join(map(repr, target.keys))}, which must be NOT NULL"
         )
-    return {name: held[name] for name in target.types}
+    return {name: stored_types[name] for name in target.types}
 
 
 def _insert(target: _Target, batches: Iterable[pa.RecordBatch]) -> Upserted:
@@ -646,9 +650,9 @@ def _insert_staged(connection: Any, target: _Target, names: dict[str, Any], copi
         inserted = _run(connection, _REPLACE if target.latest_by else _STORE, names).rowcount
         if inserted == copied and is_plain:
             return Upserted(inserted, 0, 0)  # no row met another one of its key
-        is_same = _run(connection, _FOUND, names).fetchone() == (0, 0)
+        is_same = _run(connection, _DIFFERENCES, names).fetchone() == (0, 0)
     else:
-        missing, different = _run(connection, _FOUND, names).fetchone()
+        missing, different = _run(connection, _DIFFERENCES, names).fetchone()
         inserted = _store_missing(connection, names) if missing else 0
         is_same = inserted == missing and not different
     if is_same:

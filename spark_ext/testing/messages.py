@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pytest
 
-from msgid import _known_tables as known_tables
+from msgid.shared import known_tables
 from spark_ext.formats.message_formats import register_message_format
 from spark_ext.formats.message_table import messages
 
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, datetime):
-        from msgid._moments import unix_micros
+        from msgid.shared.moments import unix_micros
 
         return unix_micros(value.astimezone(timezone.utc))
     if isinstance(value, Row):

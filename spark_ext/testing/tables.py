@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from spark_ext.tables import table_formats
-from spark_ext.tables._writers import TableConflict
 from spark_ext.tables.sinks import read_table, write_once
 from spark_ext.tables.table_formats import TableName, format_of_table, register_table_format
+from spark_ext.tables.writers import TableConflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from spark_ext.streaming._bucket_state import CHECK_BUCKET
-from spark_ext.streaming._buckets import bucket_keys
-from spark_ext.streaming._log import Log
-from spark_ext.streaming._packing import packer
 from spark_ext.streaming._processing import history
 from spark_ext.streaming._processing.handling import Settings
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
+from spark_ext.streaming._state.bucket_log import BucketLog
+from spark_ext.streaming._state.bucket_state import CHECK_BUCKET
+from spark_ext.streaming._state.buckets import bucket_keys
+from spark_ext.streaming._state.packed_rows import packer
 
 COLUMNS = ("id", "key", "amount", "raw")
 SCHEMA = [pa.int32(), pa.string(), pa.string(), pa.int64(), pa.string()]
@@ -67,7 +67,7 @@ class Checkpoint:
 
 def small_log(monkeypatch, sizes):
     """Let the logs of `process` have small pages."""
-    monkeypatch.setattr(history, "Log", functools.partial(Log, sizes=sizes))
+    monkeypatch.setattr(history, "Log", functools.partial(BucketLog, sizes=sizes))
 
 
 def settings(**changes):

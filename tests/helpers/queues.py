@@ -150,7 +150,7 @@ class Queue:
     def options(self):
         """The arguments of an audit that know the queue."""
         if self.kind == "lives":
-            return {"life": "life"}
+            return {"incarnation": "life"}
         return OPTIONS.get(self.kind, {})
 
     @property

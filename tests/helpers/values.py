@@ -3,7 +3,7 @@
 
 def living(log):
     """Return the newest entry of each hash that has not expired."""
-    from spark_ext.streaming._log import newest
+    from spark_ext.streaming._state.bucket_log import newest
 
     pages = [log._page(page) for run in log.runs for page in run.pages]
     return log._alive(newest([*pages, log._recently()]))
@@ -14,7 +14,7 @@ class Crash(Exception):
 
 
 class Values:
-    """Implements `spark_ext.streaming._log.Values`."""
+    """Implements `spark_ext.streaming._state.bucket_log.Values`."""
 
     def __init__(self):
         self.numbered, self.list = {}, []

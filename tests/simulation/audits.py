@@ -39,7 +39,7 @@ def check(seed: int, kind: str) -> Counter[str]:
     queue.damage()
     sides.append(queue.table(queue.landed))
     _audited(queue, queue.landed, sides[1])
-    columns = {**COLUMNS, **({"life": "life"} if kind == "lives" else {})}
+    columns = {**COLUMNS, **({"incarnation": "life"} if kind == "lives" else {})}
     digests = [audit.digest(side, **columns) for side in sides]
     for options in ({}, {"digests": digests}):
         report = audit.compare(*sides, **columns, **options)

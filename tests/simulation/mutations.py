@@ -15,12 +15,12 @@ import sys
 PROCESSING = "msgid.processing"
 FAULTS = {
     "a key goes on after a failed message": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "if stops and message.key in stops and place",
         "if False and place",
     ),
     "a key goes on in the next transaction of a call": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "stopped.update((key, error) for key, (_, error) in stops.items())",
         "pass",
     ),
@@ -35,7 +35,7 @@ FAULTS = {
         "if False:",
     ),
     "the server does not end a silent transaction": (
-        "msgid._postgres",
+        "msgid.shared.postgres_limits",
         "IDLE_TIMEOUT: Final = 30",
         "IDLE_TIMEOUT: Final = 7860",
     ),
@@ -45,22 +45,22 @@ FAULTS = {
         "if False:",
     ),
     "a key that another worker has changed is not handled again": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "return sorted(place for chain in lost.values() for place in chain.places)",
         "return []",
     ),
     "a duplicate does not publish its outputs again": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "outputs = [output for outcome in done for output in outcome.outputs]",
         "outputs = [output for outcome in done if outcome.kind == 'new' for output in outcome.outputs]",
     ),
     "a redelivered message runs the new version of its handler": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "return None if earlier.outputs is None else _DUPLICATE",
         "return None",
     ),
     "outputs are not compared with those of the first time": (
-        f"{PROCESSING}._flow",
+        f"{PROCESSING}.flow",
         "if ran.fingerprint == earlier.fingerprint:",
         "if True:",
     ),
@@ -70,7 +70,7 @@ FAULTS = {
         "set()",
     ),
     "a batch after a restored checkpoint counts as written": (
-        "spark_ext.tables._writers",
+        "spark_ext.tables.writers",
         'if writer.read is not None and not {writer.read, "", None} & {*reads}:',
         "if False:",
     ),

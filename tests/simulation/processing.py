@@ -22,8 +22,8 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from msgid import _postgres
 from msgid.processing import AsyncProcessor, BatchFailed, MemoryStore, Message, SqliteStore, loads
+from msgid.shared import postgres_limits
 
 KINDS = ("workers", "tasks", "letters", "tables")
 """Workers of partitions; tasks of one processor without faults; workers with dead letters and clean-up; a query."""
@@ -85,7 +85,7 @@ class Server:
             while world.loop.now < self.locked.get(key, 0):
                 await asyncio.sleep(1)
                 waited += 1
-                if waited > _postgres.LOCK_TIMEOUT:
+                if waited > postgres_limits.LOCK_TIMEOUT:
                     raise Broken(f"the lock of {key} is held for longer than a worker waits")
         if keys and fault == "vanished":  # its machine is gone between two statements: nothing is stored
             self.locked.update(dict.fromkeys(keys, world.loop.now + world.idle_timeout))
@@ -116,7 +116,7 @@ class World:
         self.chance, self.kind, self.loop = random.Random(f"{kind} {seed}"), kind, Loop()
         self.faulty, self.jump = kind != "tasks", 0
         self.keep_outputs = self.chance.random() < 0.5
-        self.idle_timeout = _postgres.IDLE_TIMEOUT
+        self.idle_timeout = postgres_limits.IDLE_TIMEOUT
         if address is not None:
             store = _postgres_store(address)
         elif folder is not None and seed % 10 == 0:

@@ -10,7 +10,7 @@ from helpers.lake import Lake, table_of
 
 from spark_ext import TableConflict
 from spark_ext.tables import iceberg
-from spark_ext.tables._writers import Writer
+from spark_ext.tables.writers import Writer
 
 
 class Killed(BaseException):

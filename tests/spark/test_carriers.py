@@ -9,7 +9,7 @@ from helpers.versions import since
 from pyspark.sql import functions as F
 
 import spark_ext
-from spark_ext.columns._identity import canonical
+from spark_ext.columns.identity import canonical
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import msgid
 import spark_ext
 from spark_ext import _compat
-from spark_ext.columns._udfs import outcomes
+from spark_ext.columns.udfs import outcomes
 
 pytestmark = pytest.mark.spark
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import functions as F
 
 import spark_ext as ids
-from msgid._known_tables import Columns
-from msgid.audit._options import Rules
-from msgid.audit._reduce import Reduction
+from msgid.audit.options import Rules
+from msgid.audit.reduction import Reduction
 from msgid.retention import RetentionPolicy
+from msgid.shared.known_tables import Columns
 from spark_ext._private import is_classic
 from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._roles import Roles

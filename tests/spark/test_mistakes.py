@@ -90,7 +90,7 @@ BATCH = [
     ),
     (
         lambda df: ids.audit(row(df, "0 AS offset, 0.5D AS a"), id=None, source="a", offset="offset"),
-        "`source` and `life` must be columns of text, integers or dates, got 'a' of double",
+        "`source` and `incarnation` must be columns of text, integers or dates, got 'a' of double",
     ),
     (
         lambda df: ids.digest(

@@ -12,8 +12,8 @@ from pyspark import cloudpickle
 import msgid
 from spark_ext import _shipping
 from spark_ext._shipping import CoreNote, WorkerError, shipped, shipped_processor
-from spark_ext.streaming._bucket_state import states
 from spark_ext.streaming._labelled_stream import IDS, Seen
+from spark_ext.streaming._state.bucket_state import states
 
 pytestmark = pytest.mark.spark
 

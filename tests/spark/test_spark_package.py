@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import spark_ext
-from msgid._validate import to_install
+from msgid.shared.validate import to_install
 from spark_ext import testing
 
 pytestmark = pytest.mark.spark

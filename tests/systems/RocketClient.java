@@ -17,8 +17,10 @@ import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.producer.Transaction;
 import org.apache.rocketmq.client.apis.producer.TransactionResolution;
-import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQClientException;
@@ -297,10 +299,10 @@ public class RocketClient {
     }
 
     /** The queues of a topic; the name server may not know them right after a restart of the broker. */
-    static List<MessageQueue> queues(DefaultLitePullConsumer consumer, String topic) throws Exception {
+    static List<MessageQueue> queues(DefaultMQPullConsumer consumer, String topic) throws Exception {
         for (long end = System.currentTimeMillis() + WAIT_MS;; Thread.sleep(100)) {
             try {
-                return new ArrayList<>(consumer.fetchMessageQueues(topic));
+                return new ArrayList<>(consumer.fetchSubscribeMessageQueues(topic));
             } catch (MQClientException unknown) {
                 if (System.currentTimeMillis() > end) {
                     throw unknown;
@@ -309,23 +311,23 @@ public class RocketClient {
         }
     }
 
+    /** All rows of a topic, from each queue's first to its last. A consumer that polls may skip rows when it seeks. */
     static List<Map<String, Object>> pull(String topic) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("pull");
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("pull");
         consumer.setNamesrvAddr(names);
-        consumer.setAutoCommit(false);
         consumer.start();
         List<Map<String, Object>> found = new ArrayList<>();
         try {
-            List<MessageQueue> queues = queues(consumer, topic);
-            consumer.assign(queues);
-            long missing = 0;
-            for (MessageQueue queue : queues) {
-                missing += admin().maxOffset(queue) - admin().minOffset(queue);
-                consumer.seek(queue, admin().minOffset(queue));
-            }
             long end = System.currentTimeMillis() + WAIT_MS;
-            while (found.size() < missing && System.currentTimeMillis() < end) {
-                consumer.poll(1000).forEach(message -> found.add(row(message)));
+            for (MessageQueue queue : queues(consumer, topic)) {
+                long last = admin().maxOffset(queue);
+                for (long next = admin().minOffset(queue); next < last && System.currentTimeMillis() < end; ) {
+                    PullResult result = consumer.pull(queue, "*", next, 32);
+                    if (result.getPullStatus() == PullStatus.FOUND) {
+                        result.getMsgFoundList().forEach(message -> found.add(row(message)));
+                    }
+                    next = result.getNextBeginOffset();
+                }
             }
         } finally {
             consumer.shutdown();

@@ -28,16 +28,16 @@ def imports():
 # own layer. "" is the package's own __init__, which exports the public names.
 LAYERS = {
     "msgid": [
-        ["errors", "layout"],
-        ["_arrow_schema", "_retrying", "_validate"],
-        ["_moments"],
-        ["_postgres"],
-        ["_contents", "ids"],
-        ["_known_tables", "_message", "messages"],
+        ["errors", "layout", "shared"],
+        ["shared.arrow_schema", "shared.retrying", "shared.validate"],
+        ["shared.moments"],
+        ["shared.postgres_limits"],
+        ["shared.contents", "ids"],
+        ["shared.known_tables", "shared.handler_message", "messages"],
         ["danube", "iggy", "kafka", "rocketmq", "schemas"],
         ["audit", "processing", "retention"],
         ["", "testing"],
-        ["_commands"],
+        ["shared.command_line"],
         ["cli"],
         ["__main__"],
     ],
@@ -58,11 +58,11 @@ LAYERS = {
 
 # Modules with the same name, and the reason. Every package has an __init__.
 SAME_NAME = {
-    "_lists": "the rows of each check of an audit: of DuckDB in msgid.audit, of Spark in spark_ext.auditing",
     "_roles": "the columns of a table as roles of an audit: in DuckDB's SQL, and as columns of Spark",
     "testing": "msgid.testing has the tests of a store, spark_ext.testing those of formats",
+    "comparison": "spark_ext.auditing.comparison is msgid.audit.comparison on Spark",
+    "tracing": "spark_ext.auditing.tracing is msgid.audit.tracing on Spark",
     "__main__": "python -m msgid, python -m spark_ext",
-    "_moments": "spark_ext.columns._moments is the column form of msgid._moments",
     "cli": "the command line of each package",
     "danube": "spark_ext.formats.danube is the column form of msgid.danube",
     "errors": "msgid.processing.errors has the errors of handlers alone, msgid.errors those of the whole package",
@@ -112,6 +112,20 @@ def test_imports_of_msgid_never_reach_spark_ext():
     assert any(imports()[name] & set(MODULES["msgid"]) for name in MODULES["spark_ext"])
 
 
+def test_modules_with_an_underscore_are_private_to_their_package():
+    """They are imported in their own package, or in the one around it; `msgid.shared` has what both packages share."""
+    wrong = []
+    for importer, path in EVERY_MODULE.items():
+        package = importer if path.name == "__init__.py" else importer.rpartition(".")[0]
+        named = named_in(path.read_text(encoding="utf-8"), importer, set(EVERY_MODULE))
+        for imported in imports()[importer] | named:
+            private = re.match(r"(.*?)\._", imported)
+            owner = private[1] if private else package
+            if not f"{package}.".startswith(f"{owner}.") and package != owner.rpartition(".")[0]:
+                wrong.append(f"{importer} imports {imported}")
+    assert sorted(wrong) == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_layers_of_a_package_name_existing_modules(package):
     rooms = [room for rooms in LAYERS[package] for room in rooms]
@@ -144,26 +158,26 @@ def test_interfaces_of_spark_that_are_not_public_stand_in_one_module():
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-DOORS = {"msgid.ids._bytes", "msgid.ids._carriers", "spark_ext.columns._identity"}
+DOORS = {"msgid.ids.checked_bytes", "msgid.ids.carriers", "spark_ext.columns.identity"}
 """The doors: of a value and of a column in `msgid`, and of a column in `spark_ext`."""
-OF_FILES = {"msgid.audit._frames", "msgid.audit._parquet_files", "msgid.audit._parts",
-            "spark_ext.tables._parquet_uuids"}  # fmt: skip
+OF_FILES = {"msgid.audit._frames", "msgid.audit._parquet_files", "msgid.audit.parts",
+            "spark_ext.tables.parquet_uuids"}  # fmt: skip
 """They find the type that a file or all files of a folder state; the doors make IDs of it."""
 LOOKERS = {
-    "msgid._contents": "values of contents",
+    "msgid.shared.contents": "values of contents",
     "msgid.audit._roles": "names of logs, offsets and times",
-    "msgid.audit._sides": "contents",
+    "msgid.audit.sides": "contents",
     "msgid.audit._sources": "values of JSON, whose numbers the door refuses",
-    "msgid.audit._trace": "the stored forms of one ID, by which files are skipped; the door makes the IDs of the rows",
+    "msgid.audit.tracing": "the stored forms of one ID, by which files are skipped; the door makes the IDs of the rows",
     "msgid.ids.message_id": "the UUID that has the body of a version-1 ID",
     "msgid.iggy.message": "the 16 bytes of an Iggy message, whose meaning its options tell",
-    "msgid.processing._json": "values of states",
+    "msgid.processing.strict_json": "values of states",
     "spark_ext.auditing._roles": "times and contents",
-    "spark_ext.columns._expressions": "arguments that are not IDs, names of logs, offsets",
-    "spark_ext.columns._moments": "times",
+    "spark_ext.columns.column_types": "arguments that are not IDs, names of logs, offsets",
+    "spark_ext.columns.moment_columns": "times",
     "spark_ext.formats._row_columns": "keys and payloads",
     "spark_ext.jobs.ids_job": "offsets and names of logs",
-    "spark_ext.columns._fingerprint": "contents",
+    "spark_ext.columns.fingerprint": "contents",
     "spark_ext.tables._batches": "columns of partitions, and types that a table may widen",
     "spark_ext.tables.upsert": "the order of rows",
 }

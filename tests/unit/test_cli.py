@@ -17,9 +17,9 @@ from helpers.commands import invoke
 
 import msgid
 from msgid import iggy
-from msgid._validate import to_install
 from msgid.processing import Message, Processor, SqliteStore
 from msgid.retention.cleaner import OsFiles
+from msgid.shared.validate import to_install
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -79,7 +79,7 @@ def test_a_small_command_imports_neither_the_readers_nor_the_packages_of_tables(
 
 def test_progress_on_a_terminal_names_the_step_its_share_and_the_rows(tmp_path):
     """The line is removed at the end. A thread shows it after a second, so the connection is asked directly here."""
-    from msgid.audit._duck import Duck, Limits
+    from msgid.audit.duck import Duck, Limits
 
     duck = Duck(Limits(progress=True))
     duck.show_rows_of(duck.kept("numbers", "SELECT * FROM range(1000)"))
@@ -120,6 +120,20 @@ def test_inspect_of_an_id_shows_every_field_with_its_meaning():
     shown = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     assert [one.get("made") for one in shown] == [None, "2021-09-24T12:20:41.315000+00:00", None]
     assert (status, "cannot tell the time of" in shown[2]["error"]) == (1, True)
+
+
+def test_inspect_of_a_uuid_shows_its_version_and_time():
+    uuid = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
+    made = "2022-02-22T19:22:22+00:00"
+    assert run("inspect", uuid) == (0, f"UUID of version 1, node 9f:6b:de:ce:d8:46  {uuid}  made {made}\n")
+    fields = json.loads(run("inspect", "--json", uuid)[1])
+    assert (fields["kind"], fields["version"], fields["time"]) == ("uuid", 1, made)
+
+
+@pytest.mark.parametrize("id", [V1, BROKER, "c232ab00-9414-11ec-b3c8-9f6bdeced846"])
+def test_inspect_names_the_id_inside_a_line_of_a_log(id):
+    status, out = run("inspect", f"ERROR [msgId={id}, topic=orders]")
+    assert (status, out.endswith(f"; it contains {id}: pass that alone\n")) == (1, True)
 
 
 def test_inspect_of_standard_input_reports_bad_lines():
@@ -356,7 +370,7 @@ def test_doctor_takes_ids_without_any_other_package(monkeypatch):
 def test_grouped_help_has_each_option_once_below_its_task():
     import click
 
-    from msgid._commands import Grouped
+    from msgid.shared.command_line import Grouped
 
     grouped = [(name, command) for name, command, _ in commands() if isinstance(command, Grouped)]
     assert "audit" in [command.name for _, command in grouped]
@@ -419,12 +433,44 @@ def test_store_list_counts_the_keys_and_messages_of_each_handler(tmp_path):
     assert run("store", "list", path, "--handler", "count") == (0, lines.splitlines(keepends=True)[1])
     assert run("store", "list", path, "--handler", "other") == (1, f"Error: no handler other in {path}\n")
     keys = run("store", "list", path, "--keys", "--handler", "bill")
-    assert keys == (0, "bill, 'b\\x1b': version 1, 1 messages\nbill, shop: version 2, 2 messages\n")
+    assert keys == (0, "bill, 'b\\x1b': version 1, 1 message\nbill, shop: version 2, 2 messages\n")
     listed = [json.loads(line) for line in run("store", "list", path, "--keys", "--json")[1].splitlines()]
     assert listed[1] == {"handler": "bill", "key": "shop", "version": 2, "entries": 2}
     assert len(listed) == 4
     counted = [json.loads(line) for line in run("store", "list", path, "--json")[1].splitlines()]
     assert counted[0] == {"handler": "bill", "keys": 2, "entries": 3, "forgotten": 0}
+
+
+@pytest.mark.parametrize("file", ["msgid.toml", "pyproject.toml"])
+def test_options_of_an_audit_have_defaults_in_a_file(tmp_path, monkeypatch, file):
+    """An option of the command line wins. A wrong file is one line, and commands that delete have no defaults."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("log,number\na,1\na,3\n")
+    table = "audit" if file == "msgid.toml" else "tool.msgid.audit"
+    (tmp_path / file).write_text(f'[{table}]\nsource = ["log"]\noffset = "number"\nfail-on = "error"\n')
+    assert "missing_offsets" in run("audit", "table.csv")[1]
+    assert run("audit", "table.csv")[0] == 3
+    assert run("audit", "table.csv", "--fail-on", "error", "--allow", "missing_offsets=1")[0] == 0
+    assert "must be a column of the table, got 'id'" in run("audit", "table.csv", "--offset", "id")[1]
+    for text, error in (
+        (f"[{table}]\nsorce = 1\n", "audit does not have the option 'sorce'"),
+        (f"[{table.replace('audit', 'clean')}]\napply = true\n", "must have tables of audit and trace, got 'clean'"),
+        (f"[{table}\n", f"cannot read {file}: "),
+    ):
+        (tmp_path / file).write_text(text)
+        status, out = run("audit", "table.csv")
+        assert (status, out.count("\n"), error in out) == (1, 1, True)
+    (tmp_path / file).write_text("[tool.other]\n" if file == "pyproject.toml" else "")
+    assert run("node")[0] == 0
+
+
+def test_store_that_the_reader_may_not_write_to_is_refused(tmp_path, monkeypatch):
+    """SQLite would leave files of the reader beside it, and its owner could not write any more."""
+    path = stored(tmp_path / "states.db", "count")
+    before = os.listdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda file, mode: False)
+    assert "keep its owner out: run the command as its owner" in run("store", "list", path)[1]
+    assert os.listdir(tmp_path) == before
 
 
 def test_keys_of_a_store_are_read_in_parts(tmp_path, monkeypatch):

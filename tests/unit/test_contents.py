@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from msgid._contents import codes, fingerprint
+from msgid.shared.contents import codes, fingerprint
 
 pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")

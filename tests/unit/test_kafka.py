@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import msgid
-from msgid._message import key_text
 from msgid.errors import InvalidMessage
 from msgid.kafka import Record
 from msgid.processing import MemoryStore, Message, Processor, dumps
+from msgid.shared.handler_message import key_text
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 UUID = "74b158ca-ddb3-498f-b0a9-9eec1c6197ae"

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from msgid._retrying import retry
+from msgid.shared.retrying import retry
 
 
 class Flaky:

@@ -9,7 +9,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 from spark_ext.streaming._labelling import LABELS, Batch, label_bucket  # noqa: E402
-from spark_ext.streaming._log import USUAL, Log, Sizes  # noqa: E402
+from spark_ext.streaming._state.bucket_log import USUAL, BucketLog, Sizes  # noqa: E402
 
 WITHIN = 10
 
@@ -51,7 +51,7 @@ def test_labels_of_any_batches_equal_those_of_a_dictionary(steps, sizes):
         if not rows:
             continue
         expected = labels_of_model(rows, seen, watermark)
-        log = Log(values, watermark, sizes=sizes)
+        log = BucketLog(values, watermark, sizes=sizes)
         labels = label_bucket(columns(rows), log, 1000 * watermark, 1000 * WITHIN)
         log.commit()
         values.commit()
@@ -66,7 +66,7 @@ def test_time_of_an_id_near_the_end_of_time_does_not_overflow():
     end, values = (1 << 63) - 1, Values()
     word = np.array([1], np.uint64)
     for expected in ("new", "duplicate"):
-        log = Log(values, 5)
+        log = BucketLog(values, 5)
         batch = Batch(word, word, word, np.array([end]), np.array([True]))
         assert LABELS[label_bucket(batch, log, 5000, 1000)[0]] == expected
         log.commit()
@@ -78,7 +78,7 @@ def test_id_is_needed_from_the_last_of_its_rows_in_a_micro_batch(watermark, labe
     """Rows at 0 and 8 within 10: the ID is known up to a watermark of 18."""
     values, found = Values(), []
     for batch, at in (([0, 8], 0), ([30], watermark)):
-        log = Log(values, at)
+        log = BucketLog(values, at)
         rows = [((1, 1), 0, time, True) for time in batch]
         found.append(label_bucket(columns(rows), log, 1000 * at, 1000 * WITHIN).tolist())
         log.commit()

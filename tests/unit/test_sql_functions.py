@@ -47,7 +47,7 @@ def test_layout_leaves_texts_alone(text):
 def test_column_functions_make_columns_again_after_the_script():
     """The script replaces functions of the modules only while it writes."""
     assert reading.F is pyspark_functions
-    assert reading.hex_text.__module__ == "spark_ext.columns._identity"
+    assert reading.hex_text.__module__ == "spark_ext.columns.identity"
 
 
 MODEL = Definition("msgid_checksum_ok", "payload BINARY", "payload IS NULL", "BOOLEAN", comment="Return nothing.")

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
-from spark_ext.streaming._log import (  # noqa: E402
+from spark_ext.streaming._state.bucket_log import (  # noqa: E402
+    BEFORE_ALL,
     HEAD,
-    NEVER,
     USUAL,
+    BucketLog,
     Entries,
-    Log,
     Sizes,
     fixed,
     read_entries,
@@ -85,7 +85,7 @@ def test_log_has_the_newest_living_entry_of_each_hash(batches, sizes, bare_after
         for calls in (crash, None):
             values.calls_left = calls
             try:
-                log = Log(values, dead, bare, sizes=sizes)
+                log = BucketLog(values, dead, bare, sizes=sizes)
                 check(log, model, made, dead, bare)
                 log.add(added)
                 check(log, {**model, **made}, made, dead, bare)
@@ -96,7 +96,7 @@ def test_log_has_the_newest_living_entry_of_each_hash(batches, sizes, bare_after
                 values.lose()
         values.calls_left = None
         model |= made
-        log = Log(values, dead, bare, sizes=sizes)
+        log = BucketLog(values, dead, bare, sizes=sizes)
         found = listed(living(log))
         alive = {hash: value for hash, value in model.items() if value[0] >= dead}
         assert {hash: time for hash, (time, _) in found.items()} == {hash: time for hash, (time, _) in alive.items()}
@@ -118,14 +118,14 @@ def check(log, model, made, dead, bare):
     place, found = log.find(high, low)
     times, data = found.time.tolist(), found.data.to_pylist()
     for hash, at in zip(asked, place.tolist(), strict=True):
-        time, payload = model.get(hash, (NEVER, b""))
-        assert (at >= 0) == (time > NEVER and time >= dead)
+        time, payload = model.get(hash, (BEFORE_ALL, b""))
+        assert (at >= 0) == (time > BEFORE_ALL and time >= dead)
         if at >= 0:
             assert times[at] == time
             assert data[at] == payload or (time < bare and data[at] == b"")
 
 
-class CountingLog(Log):
+class CountingLog(BucketLog):
     """Counts the pages that it reads."""
 
     pages = 0
@@ -148,7 +148,7 @@ def stream(micro_batches, rows, hashes, *, sizes=USUAL, kept=50):
         log.add(Entries(high, numbers, np.full(rows, batch), fixed(np.zeros((rows, 16), np.uint8))))
         log.commit()
         values.commit()
-        entries = sum(int(run.pages["entries"].sum()) for run in Log(values).runs)
+        entries = sum(int(run.pages["entries"].sum()) for run in BucketLog(values).runs)
         told.append((log.pages, values.writes, values.bytes, entries))
     return told
 
@@ -195,7 +195,7 @@ def test_pages_have_about_their_size(payload):
     values = Values()
     for batch in range(3):
         numbers = np.arange(batch * 1000, (batch + 1) * 1000, dtype=np.uint64)
-        log = Log(values, sizes=Sizes(page=2048, runs=2))
+        log = BucketLog(values, sizes=Sizes(page=2048, runs=2))
         data = fixed(np.zeros((1000, payload), np.uint8))
         log.add(Entries(by_hash(numbers, batch), numbers, np.full(1000, batch), data))
         log.commit()
@@ -208,13 +208,13 @@ def test_pages_have_about_their_size(payload):
 def test_a_micro_batch_without_new_entries_writes_nothing():
     """Neither values nor a head, also if it looks up entries."""
     values = Values()
-    log = Log(values, sizes=Sizes(page=40))
+    log = BucketLog(values, sizes=Sizes(page=40))
     log.add(entries([((1, 1), 5, b"x"), ((2, 2), 5, b"y")]))
     log.commit()
     values.commit()
     values.writes = 0
-    log = Log(values)
-    check(log, {(1, 1): (5, b"x"), (2, 2): (5, b"y")}, {}, NEVER, NEVER)
+    log = BucketLog(values)
+    check(log, {(1, 1): (5, b"x"), (2, 2): (5, b"y")}, {}, BEFORE_ALL, BEFORE_ALL)
     log.commit()
     assert values.writes == 0
 
@@ -222,7 +222,7 @@ def test_a_micro_batch_without_new_entries_writes_nothing():
 def test_a_run_that_has_expired_is_deleted_unread():
     values = Values()
     for batch, time in enumerate((1, 5)):
-        log = Log(values, sizes=Sizes(page=40))
+        log = BucketLog(values, sizes=Sizes(page=40))
         log.add(entries(((batch, n), time, b"x" * 9) for n in range(9)))
         log.commit()
         values.commit()
@@ -234,7 +234,7 @@ def test_a_run_that_has_expired_is_deleted_unread():
     assert len(values.numbered) == len(log.runs[0].pages) + 2
 
 
-edges = st.sampled_from([NEVER, -1, 0, 1, (1 << 32) - 1, 1 << 32, (1 << 63) - 1])
+edges = st.sampled_from([BEFORE_ALL, -1, 0, 1, (1 << 32) - 1, 1 << 32, (1 << 63) - 1])
 
 
 @given(rows=st.lists(st.tuples(spread, edges, payloads), min_size=1, max_size=20))
@@ -253,17 +253,17 @@ def test_written_entries_are_read_again(rows):
 def test_a_missing_value_is_a_damaged_checkpoint():
     """The query ends in one line, and does not take the entries for new."""
     values = Values()
-    log = Log(values, sizes=Sizes(page=40))
+    log = BucketLog(values, sizes=Sizes(page=40))
     log.add(entries(((n, n), 5, b"x") for n in range(9)))
     log.commit()
     values.commit()
     values.numbered.pop(0)
     with pytest.raises(ValueError, match="value 0 of a bucket: its checkpoint is damaged"):
-        living(Log(values))
+        living(BucketLog(values))
 
 
 def test_entries_of_another_format_are_refused():
     values = Values()
     values.put(HEAD, (7).to_bytes(4, "little") + bytes(8))
     with pytest.raises(ValueError, match="cannot read the checkpoint: its state has format 7, this version reads 9"):
-        Log(values)
+        BucketLog(values)

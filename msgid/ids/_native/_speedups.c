@@ -351,7 +351,7 @@ is_id_type(PyObject *type)
 typedef struct {
     PyObject_HEAD
     PyObject *id_type; /* MessageId */
-    PyObject *run_type; /* msgid.ids._sequence.Run */
+    PyObject *run_type; /* msgid.ids._sequence.SecondOfIds */
     PyObject *clock; /* a function giving whole Unix seconds; NULL for the system's clock */
     PyObject *choice; /* NodeChoice, of the node in the prefix; NULL before the first ID */
     int64_t second; /* of the last ID, since the epoch; 0 before the first ID, so that no ID is dated before the epoch */

@@ -1,6 +1,6 @@
 """The messages of one key in a micro-batch: their entries in the state, and the rows of the result.
 
-`msgid.processing._flow` has the rule: whether a message is new, duplicate, too late, failed or changed. After a failed
+`msgid.processing.flow` has the rule: whether a message is new, duplicate, too late, failed or changed. After a failed
 message, the later ones of its key in the micro-batch are not tried, so that none overtakes it.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgid._known_tables import NEW
-from msgid._message import Message
-from msgid.processing._flow import Ran, decide, decide_known, error_text
-from msgid.processing._json import dumps, loads, own_copy
 from msgid.processing.context import Context, fingerprint
+from msgid.processing.flow import Ran, decide_known, error_text, judge
+from msgid.processing.strict_json import dumps, loads, own_copy
+from msgid.shared.handler_message import Message
+from msgid.shared.known_tables import NEW
 from spark_ext.streaming._processing.history import Bucket, packed
 from spark_ext.streaming._processing.packing import NO_TIME
 
@@ -127,7 +127,7 @@ class Handling:
                 if isinstance(ran, Ran):
                     break
             assert ran is not None  # there is at least one attempt
-            decided = decide(message, earlier, ran)
+            decided = judge(message, earlier, ran)
         kind, error = decided
         if error is not None:
             text = error_text(error)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from msgid.processing._flow import Earlier
 from msgid.processing.context import FINGERPRINT_LENGTH
-from spark_ext.streaming._log import Entries, Log
+from msgid.processing.flow import Earlier
+from spark_ext.streaming._state.bucket_log import BucketLog, Entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from msgid.processing.context import WrittenOutput
-    from spark_ext.streaming._log import Values
+    from spark_ext.streaming._state.bucket_log import Values
 
 LOGS: Final = ("keys", "messages")
 """The names of the logs."""
@@ -59,8 +59,8 @@ class Bucket:
     """
 
     def __init__(self, values: Sequence[Values], now_ms: int, horizon_ms: int, limit_ms: int) -> None:
-        self._keys = Log(values[0])
-        self._messages = Log(values[1], limit_ms, horizon_ms)
+        self._keys = BucketLog(values[0])
+        self._messages = BucketLog(values[1], limit_ms, horizon_ms)
         self._now_ms = now_ms
         self._horizon_ms = horizon_ms
         self._hash_of: dict[str, bytes] = {}
@@ -80,9 +80,9 @@ class Bucket:
         """Look up some messages by key and ID; return their hashes, for `earlier` and `add`."""
         self._hash_of = {key: _hash(key.encode()) for key in dict.fromkeys(key for key, _ in messages)}
         hashes = [_hash(self._hash_of[key] + id.encode()) for key, id in messages]
-        states = _found(self._keys, list(self._hash_of.values()))
+        states = _stored(self._keys, list(self._hash_of.values()))
         self._states = {key: states[hash][1] for key, hash in self._hash_of.items() if hash in states}
-        self._entries = _found(self._messages, list(dict.fromkeys(hashes)))
+        self._entries = _stored(self._messages, list(dict.fromkeys(hashes)))
         return hashes
 
     def state(self, key: str) -> bytes | None:
@@ -127,7 +127,7 @@ def _words(hashes: Iterable[bytes]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.frombuffer(b"".join(hashes), "<u8").reshape(-1, 2).T)
 
 
-def _found(log: Log, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
+def _stored(log: BucketLog, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
     """Return the time and the payload of each hash that a log has."""
     place, found = log.find(*_words(hashes))
     entries = list(zip(found.time.tolist(), found.data.to_pylist(), strict=True))

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from msgid._known_tables import OUTPUTS
-from spark_ext.streaming._bucket_state import CHECK_BUCKET, BucketState
+from msgid.shared.known_tables import OUTPUTS
 from spark_ext.streaming._processing.handling import MALFORMED, Handling, Runner, Settings
 from spark_ext.streaming._processing.history import LOGS, Bucket
 from spark_ext.streaming._processing.packing import slices, unpacked
+from spark_ext.streaming._state.bucket_state import CHECK_BUCKET, BucketState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The rows of `process` on their way to its operator: many rows at once, for `spark_ext.streaming._packing`.
+"""The rows of `process` on their way to its operator: many rows at once, for `spark_ext.streaming._state.packed_rows`.
 
 IDs become canonical, missing times come from the IDs, and malformed rows become text. The operator gets the columns
 that a handler needs.
@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msgid.ids._carriers import identities, identities_of_v1
 from msgid.ids.bulk import parse_batch
+from msgid.ids.carriers import identities, identities_of_v1
 from msgid.layout import EPOCH_UNIX, VERSION_1
-from msgid.processing._json import text
-from spark_ext.streaming._packing import Prepared, written_rows
+from msgid.processing.strict_json import text
+from spark_ext.streaming._state.packed_rows import Prepared, written_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -20,10 +20,10 @@ import msgid
 import msgid.audit
 import spark_ext
 from msgid import layout
-from msgid._known_tables import Columns
 from msgid.audit import facts
-from msgid.audit._options import rules_in
-from msgid.audit._reduce import STATEMENTS
+from msgid.audit.options import rules_in
+from msgid.audit.reduction import STATEMENTS
+from msgid.shared.known_tables import Columns
 from spark_ext.auditing._engine import SparkEngine
 from spark_ext.auditing._roles import Roles
 from spark_ext.cli import spark_ext as command

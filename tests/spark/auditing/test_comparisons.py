@@ -167,7 +167,7 @@ def many(rows=700):
 
 DIGESTED = [
     {"source": ["topic", "partition"], "offset": "offset", "timestamp": "at", "content": ["text", "body", "number"]},
-    {"source": "topic", "offset": "offset", "id": None, "life": "partition"},
+    {"source": "topic", "offset": "offset", "id": None, "incarnation": "partition"},
     {"offset": "offset", "content": "body"},
 ]
 

@@ -88,7 +88,9 @@ def ids_of(chance, number, rows):
 
 def tables_of(chance, kinds, numbers, rows=36):
     """The rows of several tables, with columns of some types."""
-    columns = {name: [] for name in ("id", "source", "offset", "timestamp", "landed", "content", "parent", "life")}
+    columns = {
+        name: [] for name in ("id", "source", "offset", "timestamp", "landed", "content", "parent", "incarnation")
+    }
     values, _ = CONTENTS[kinds["content"]]
     for number in numbers:
         ids = ids_of(chance, number, rows)
@@ -103,7 +105,7 @@ def tables_of(chance, kinds, numbers, rows=36):
         columns["landed"] += instants(chance, rows)
         columns["content"] += [chance.choice(values) for _ in range(rows)]
         columns["parent"] += [chance.choice((None, None, ids[0], "none")) for _ in range(rows)]
-        columns["life"] += [chance.choice((None, "1", "1", "2")) for _ in range(rows)]
+        columns["incarnation"] += [chance.choice((None, "1", "1", "2")) for _ in range(rows)]
     ids = columns["id"]
     if kinds["id"] == "bytes":
         ids = [bytes.fromhex(one) if one and len(one) == 34 and one.startswith("01") else one and one.encode("utf-8")
@@ -120,19 +122,19 @@ def tables_of(chance, kinds, numbers, rows=36):
         "timestamp": as_type(kinds["timestamp"], columns["timestamp"]),
         "landed": as_type(kinds["landed"], columns["landed"]),
         "content": pa.array(columns["content"], CONTENTS[kinds["content"]][1]),
-        "parent": columns["parent"], "life": columns["life"],
+        "parent": columns["parent"], "incarnation": columns["incarnation"],
     })  # fmt: skip
 
 
 def options_of(chance):
     """The columns and rules of an audit: some are turned off."""
-    options = {name: name for name in ("parent", "life") if chance.random() < 0.5}
+    options = {name: name for name in ("parent", "incarnation") if chance.random() < 0.5}
     for name in ("timestamp", "landed", "content"):
         if chance.random() < 0.4:
             options[name] = [] if name == "content" else ""
     if chance.random() < 0.3:
         options |= {"offset": "", "source": []}
-        options.pop("life", None)
+        options.pop("incarnation", None)
     options["holes"] = chance.choice((None, None, "markers", "committed", "compacted"))
     if options["holes"] in ("markers", "committed"):
         options["producers"] = chance.choice((1, 2, 5))
@@ -166,7 +168,9 @@ def check(spark, seed, number, path):
     other = tables_of(chance, kinds, range(number, number + 3))
     landed = pa.concat_tables([table.filter(pa.array(kept)), more, other])
     pq.write_table(landed, path / "landed.parquet", coerce_timestamps="us")
-    columns = {name: options[name] for name in ("offset", "source", "timestamp", "content", "life") if name in options}
+    columns = {
+        name: options[name] for name in ("offset", "source", "timestamp", "content", "incarnation") if name in options
+    }
     found = [json.loads(report.to_json()) for report in
              (spark_ext.compare(df, spark.read.parquet(str(path / "landed.parquet")), **columns),
               msgid.audit.compare(table, landed, **columns))]  # fmt: skip

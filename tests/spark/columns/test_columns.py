@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
-from msgid.ids._bytes import is_uuid
+from msgid.ids.checked_bytes import is_uuid
 from spark_ext import _compat
-from spark_ext.columns._expressions import no_id_reason
-from spark_ext.columns._identity import hex_text
+from spark_ext.columns.identity import hex_text
+from spark_ext.columns.reasons import no_id_reason
 
 pytestmark = pytest.mark.spark
 

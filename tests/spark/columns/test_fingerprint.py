@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from msgid import _contents as contents
-from spark_ext.columns._fingerprint import fingerprint_of
+from msgid.shared import contents
+from spark_ext.columns.fingerprint import fingerprint_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("other_settings")]
 
@@ -156,7 +156,7 @@ VALUES = st.tuples(*(st.none() | EDGES[name] for name in TYPES))
 
 
 def test_fingerprints_of_any_rows_are_equal_only_for_rows_that_are_equal_in_python(spark):
-    """Two rows share a fingerprint of columns if and only if `msgid._contents` gives them one, over all types."""
+    """Two rows share a fingerprint of columns if and only if `msgid.shared.contents` gives them one, over all types."""
     rows = many(st.tuples(st.integers(0, len(SCHEMA) - 1), VALUES), 300)
     # A row that has one column alone is more often equal to another one than a row that has all of them.
     rows = [tuple(v if only == n else None for n, v in enumerate(values)) for only, values in rows] + [

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from sql_functions import FUNCTIONS
 
 import spark_ext
-from spark_ext.columns._identity import identity
+from spark_ext.columns.identity import identity
 
 pytestmark = [pytest.mark.spark, since(4, 0)]
 

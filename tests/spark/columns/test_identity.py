@@ -4,9 +4,9 @@ import pytest
 from helpers.strategies import ids, many
 from hypothesis import strategies as st
 
-from msgid.ids._bytes import identity as identity_of
-from msgid.ids._carriers import text_in_duck
-from spark_ext.columns._identity import id_text, identity
+from msgid.ids.carriers import text_in_duck
+from msgid.ids.checked_bytes import identity as identity_of
+from spark_ext.columns.identity import id_text, identity
 
 pytestmark = pytest.mark.spark
 

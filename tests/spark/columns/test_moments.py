@@ -1,4 +1,4 @@
-"""Moments in columns and in SQL, against `msgid._moments`: all types and edge values, in any session."""
+"""Moments in columns and in SQL, against `msgid.shared.moments`: all types and edge values, in any session."""
 
 import math
 from datetime import date, datetime, timedelta, timezone
@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
-from msgid._known_tables import Columns
-from msgid._moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
-from msgid.audit._duck import Duck
-from msgid.audit._options import Rules
 from msgid.audit._roles import Roles
 from msgid.audit._sources import open_frame
+from msgid.audit.duck import Duck
+from msgid.audit.options import Rules
 from msgid.errors import InvalidMessage
+from msgid.shared.known_tables import Columns
+from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
 from spark_ext._settings import settings
-from spark_ext.columns._moments import micros_column, micros_of, moment_column, moment_in_utc
+from spark_ext.columns.moment_columns import micros_column, micros_of, moment_column, moment_in_utc
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext as ids
-from msgid import _known_tables as known_tables
+from msgid.shared import known_tables
 from spark_ext.cli import spark_ext as command
 from spark_ext.formats import message_formats
 from spark_ext.jobs import audit_job, messages_job

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid import InvalidMessage, kafka, rocketmq
-from msgid._moments import unix_micros
+from msgid.shared.moments import unix_micros
 from spark_ext._settings import settings
 from spark_ext.formats.message_formats import message_format
 from spark_ext.testing import MessageFormatTests
@@ -184,6 +184,7 @@ def test_malformed_kafka_values_are_poisoned_and_do_not_stop_the_query(spark, an
         (("aGk=", "", *good[2:]), "no topic"),
         ((*good[:5], [("a", "!"), ("b", None)]), "headers: invalid base64"),
         ((*good[:4], good[4].removesuffix("Z"), None), "no valid timestamp"),
+        ((*good[:4], "1648047038", None), "no valid timestamp"),  # seconds
         ((*good[:3], "seven", *good[4:]), "no offset of 0 to 281474976710655"),
         (("a", *good[1:]), "value: invalid base64"),
     ]

@@ -13,7 +13,7 @@ from helpers.covering import first_by_default
 from pyspark.sql import functions as F
 
 import msgid
-from msgid._validate import to_install
+from msgid.shared.validate import to_install
 from spark_ext._settings import settings
 from spark_ext.jobs import ids_job as job
 from spark_ext.jobs._input import BadInput

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark_ext.cli import spark_ext
-from spark_ext.columns._expressions import CORRUPT, CORRUPT_REASON
+from spark_ext.columns.reasons import CORRUPT, CORRUPT_REASON
 from spark_ext.jobs import _input
 from spark_ext.jobs._input import BadInput, InputWarning, format_of, read_json, read_rows
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
-from spark_ext.streaming._buckets import MAX_BUCKETS, bucket_keys, spark_hash
+from spark_ext.streaming._state.buckets import MAX_BUCKETS, bucket_keys, spark_hash
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from spark_ext import _compat
-from spark_ext.columns._identity import canonical
+from spark_ext.columns.identity import canonical
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import msgid
-from spark_ext.columns._identity import identity
+from spark_ext.columns.identity import identity
 from spark_ext.streaming._labelled_stream import id_hash
 from spark_ext.streaming._labelling import _buckets
 

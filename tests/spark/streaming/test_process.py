@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import msgid
 import spark_ext as ids
 from msgid.processing import MemoryStore, Message, Processor
-from msgid.processing._json import canonical
+from msgid.processing.strict_json import canonical
 
 pytestmark = pytest.mark.spark
 

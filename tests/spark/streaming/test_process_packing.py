@@ -7,9 +7,9 @@ import pytest
 from helpers.buckets import COLUMNS
 
 import msgid
-from spark_ext.streaming._buckets import bucket_keys
-from spark_ext.streaming._packing import packer
 from spark_ext.streaming._processing import packing
+from spark_ext.streaming._state.buckets import bucket_keys
+from spark_ext.streaming._state.packed_rows import packer
 
 pytestmark = pytest.mark.spark
 

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import msgid
-from msgid.ids._bytes import identity
+from msgid.ids.checked_bytes import identity
 from msgid.processing import AsyncProcessor, MemoryStore, Message, Processor, dumps, loads
-from msgid.processing._flow import error_text
-from msgid.processing._json import canonical, text
+from msgid.processing.flow import error_text
+from msgid.processing.strict_json import canonical, text
 
 pytestmark = pytest.mark.spark
 

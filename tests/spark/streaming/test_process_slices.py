@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msgid
-from spark_ext.streaming._bucket_state import BucketState
-from spark_ext.streaming._log import Log, Sizes
 from spark_ext.streaming._processing import operator, packing
 from spark_ext.streaming._processing.history import LOGS
+from spark_ext.streaming._state.bucket_log import BucketLog, Sizes
+from spark_ext.streaming._state.bucket_state import BucketState
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def entries_of(log):
 def state_of(checkpoint, horizon):
     """Return the states of keys, and the entries of messages."""
     state = BucketState(checkpoint, *LOGS)
-    return [entries_of(Log(state.logs[n], *([horizon] * 2 * n))) for n in range(2)]
+    return [entries_of(BucketLog(state.logs[n], *([horizon] * 2 * n))) for n in range(2)]
 
 
 lines = st.tuples(

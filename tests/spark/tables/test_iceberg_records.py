@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spark_ext import TableConflict
 from spark_ext.tables import iceberg
-from spark_ext.tables._writers import Writer
 from spark_ext.tables.iceberg import Snapshot
+from spark_ext.tables.writers import Writer
 
 WRITER = Writer("a", query=None, chosen=True)
 

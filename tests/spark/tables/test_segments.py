@@ -8,8 +8,8 @@ from helpers.message_tables import ONLY_DEFAULT, POLICY, SCHEMA, START, now, row
 from pyspark.sql import functions as F
 
 import spark_ext as ids
-from msgid._moments import unix_micros
 from msgid.retention import InvalidPolicy, RetentionPolicy, Segment, decide
+from msgid.shared.moments import unix_micros
 
 pytestmark = pytest.mark.spark
 

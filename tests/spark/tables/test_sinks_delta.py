@@ -14,7 +14,7 @@ import spark_ext as ids
 from spark_ext import TableConflict
 from spark_ext._settings import settings
 from spark_ext.tables import delta
-from spark_ext.tables._writers import Writer
+from spark_ext.tables.writers import Writer
 
 pytestmark = pytest.mark.spark
 

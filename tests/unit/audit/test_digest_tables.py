@@ -14,7 +14,7 @@ pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 audit = pytest.importorskip("msgid.audit")
-_digest = pytest.importorskip("msgid.audit._digest")
+digests = pytest.importorskip("msgid.audit.digests")
 pytest.importorskip("xxhash")
 
 AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -153,7 +153,7 @@ def test_blocks_are_read_in_few_ranges_with_the_largest_gaps_between_them(most, 
     """Neighbors are one range. A filter of one condition per block would be a long query."""
     blocks = pa.chunked_array([[number * SIZE for number in (7, 1, 4, 0, 20, 0)]])
     expected = [(first * SIZE, (last + 1) * SIZE - 1) for first, last in ranges]
-    assert _digest.ranges_of(blocks, most) == expected
+    assert digests.ranges_of(blocks, most) == expected
 
 
 def test_many_blocks_that_differ_are_read_exactly(tmp_path):

@@ -320,6 +320,40 @@ def test_report_does_not_replace_an_input(tmp_path, option):
     assert table.read_text() == "offset\n1\n"
 
 
+def test_report_or_list_does_not_replace_a_file_of_a_pattern(tmp_path):
+    """Nor is it a new file that the pattern would read the next time."""
+    table, pattern = tmp_path / "a.csv", f"{tmp_path}/*.csv"
+    table.write_text("offset\n1\n")
+    for name in ("a.csv", "new.csv"):
+        for option in (("--report", f"{tmp_path}/{name}"), ("--rows", f"missing_offsets={tmp_path}/{name}")):
+            done = invoke(["audit", pattern, *option])
+            assert (done.exit_code, f"{option[0]} must not be a file of the input" in done.output) == (2, True)
+    deep = invoke(["audit", f"{tmp_path}/**/*.csv", "--report", f"{tmp_path}/inner.csv"])
+    assert "must not be a file of the input" in deep.output
+    assert table.read_text() == "offset\n1\n"
+    assert invoke(["audit", pattern, "--rows", f"missing_offsets={tmp_path}/lost.json"]).exit_code == 0
+
+
+def test_folder_that_cannot_be_written_to_is_refused_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    for option in (("--report", f"{tmp_path}/a.html"), ("--rows", f"missing_offsets={tmp_path}/a.csv")):
+        done = invoke(["audit", "missing.csv", *option])
+        assert (done.exit_code, "in a folder that you may write to" in done.output) == (2, True)
+    assert "missing.csv" in invoke(["audit", "missing.csv", "--report", "/dev/null"]).output  # a stream
+
+
+def test_empty_file_among_several_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("offset\n1\n")
+    (tmp_path / "b.csv").touch()
+    done = invoke(["audit", f"{tmp_path}/a.csv", f"{tmp_path}/b.csv"])
+    assert f"'{tmp_path}/b.csv': it is empty" in done.stderr
+
+
+def test_header_with_another_separator_names_the_option(tmp_path):
+    (tmp_path / "a.csv").write_text("topic;offset\na;1\n")
+    assert "pass --delimiter" in invoke(["audit", f"{tmp_path}/a.csv"]).stderr
+
+
 def test_reports_of_one_name_are_refused(tmp_path):
     """One of them would replace the other."""
     ids = tmp_path / "ids.txt"

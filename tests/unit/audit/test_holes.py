@@ -1,4 +1,4 @@
-"""Offsets that are missing without a loss, several lives of a log, and checks that are left out."""
+"""Offsets that are missing without a loss, several incarnations of a log, and checks that are left out."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -127,10 +127,10 @@ def test_lives_of_a_log_are_logs():
         [0, 1, 3, 0, 1, 2],
         value=[b"a", b"b", b"c", b"x", b"y", b"z"],
         timestamp=[AT] * 3 + [AT + timedelta(hours=1)] * 3,
-        life=[None, None, None, "2026-01-01T01:00:00+00:00", *["2026-01-01T01:00:00+00:00"] * 2],
+        incarnation=[None, None, None, "2026-01-01T01:00:00+00:00", *["2026-01-01T01:00:00+00:00"] * 2],
     )
     assert {one.check for one in audit.audit_table(table).findings} > {"conflicting_messages"}
-    report = audit.audit_table(table, life="life")
+    report = audit.audit_table(table, incarnation="incarnation")
     assert found(report) == [("missing_offsets", "error", "kafka:kafka/t/0", 1, "2")]
     assert [log.source for log in report.logs] == ["kafka:kafka/t/0", "kafka:kafka/t/0@2026-01-01T01:00:00+00:00"]
 
@@ -150,9 +150,9 @@ def test_checks_are_left_out_by_name():
     [
         ({"holes": "marker"}, "holes must be markers, committed or compacted, got 'marker'"),
         ({"without": ["lost"]}, "without must name checks, got 'lost'; the checks are lost_messages"),
-        ({"life": "incarnation"}, "`life` must be a column of the table, got 'incarnation'"),
-        ({"life": AT}, "`life` must be a column of the table, got datetime"),
-        ({"life": "topic", "id": "topic", "offset": ""}, "`offset` must be a column of the table if `life`"),
+        ({"incarnation": "life"}, "`incarnation` must be a column of the table, got 'life'"),
+        ({"incarnation": AT}, "`incarnation` must be a column of the table, got datetime"),
+        ({"incarnation": "topic", "id": "topic", "offset": ""}, "`offset` must be a column of the table if"),
     ],
 )
 def test_wrong_arguments_are_one_clear_error(arguments, words):
@@ -161,19 +161,19 @@ def test_wrong_arguments_are_one_clear_error(arguments, words):
 
 
 def test_command_takes_the_same_options(tmp_path):
-    pq.write_table(kafka([0, 1, 3, 9, 0, 1], life=[1, 1, 1, 1, 2, 2]), tmp_path / "t.parquet")
-    call = ["audit", f"{tmp_path}/t.parquet", "--life", "life", "--json"]
+    pq.write_table(kafka([0, 1, 3, 9, 0, 1], incarnation=[1, 1, 1, 1, 2, 2]), tmp_path / "t.parquet")
+    call = ["audit", f"{tmp_path}/t.parquet", "--incarnation", "incarnation", "--json"]
     for more, expected in ((["--holes", "markers"], ["info"]), (["--without", "missing_offsets"], []), ([], ["error"])):
         result = invoke([*call, *more])
         assert [one["severity"] for one in json.loads(result.stdout)["findings"]] == expected
 
 
 @pytest.mark.parametrize("values", [[0.5], [Decimal("1.50")], [AT], [["a"]]])
-@pytest.mark.parametrize("argument", ["source", "life"])
+@pytest.mark.parametrize("argument", ["source", "incarnation"])
 def test_logs_are_not_named_by_values_whose_text_depends_on_the_engine(values, argument):
     """Python and Spark write such values in other ways."""
     table = pa.table({"offset": [1], "name": values})
-    with pytest.raises(ValueError, match="`source` and `life` must be columns of text, integers or dates, got"):
+    with pytest.raises(ValueError, match="`source` and `incarnation` must be columns of text, integers or dates, got"):
         audit.audit_table(table, offset="offset", **{argument: "name"})
 
 

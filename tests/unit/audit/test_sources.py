@@ -18,7 +18,7 @@ sources = pytest.importorskip("msgid.audit._sources")
 file_forms = pytest.importorskip("helpers.file_forms")
 
 from msgid import layout  # noqa: E402
-from msgid.audit._duck import Duck  # noqa: E402
+from msgid.audit.duck import Duck  # noqa: E402
 
 IDS = [layout.pack(0x56F7E71C361B, 7, 100, n).hex().upper() for n in (0, 1, 2, 2, 5)]
 UUIDS = [uuid.UUID(int=n << 64 | 5) for n in range(4)]

@@ -14,7 +14,7 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as st  # noqa: E402
 
-from msgid.audit._duck import Duck  # noqa: E402
+from msgid.audit.duck import Duck  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ pa = pytest.importorskip("pyarrow")
 sources = pytest.importorskip("msgid.audit._sources")
 
 import msgid  # noqa: E402
-from msgid.audit._duck import Duck  # noqa: E402
 from msgid.audit._frames import column_names, ids_source  # noqa: E402
+from msgid.audit.duck import Duck  # noqa: E402
 
 ID = "0156F7E71C361B21BC024CCDBE00000000"
 UUID = uuid.UUID(int=7)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("duckdb")
 sources = pytest.importorskip("msgid.audit._sources")
 
-from msgid.audit._duck import Duck  # noqa: E402
+from msgid.audit.duck import Duck  # noqa: E402
 
 
 @pytest.fixture(scope="module")

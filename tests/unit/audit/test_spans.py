@@ -13,7 +13,7 @@ from msgid.audit.definitions import PART_STEP, RUN_STEP, Piece, split_pieces
 np = pytest.importorskip("numpy")
 spans = pytest.importorskip("msgid.audit._spans")
 facts = pytest.importorskip("msgid.audit.facts")
-runs = pytest.importorskip("msgid.audit._runs")
+runs = pytest.importorskip("msgid.audit.runs")
 
 JUMP = 100
 ALIVE = 8

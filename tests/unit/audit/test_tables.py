@@ -362,9 +362,9 @@ def test_uuids_without_dashes_are_told_from_ids_of_clients():
 
 def test_ids_of_one_node_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch):
     """The words of a node are passed to its rules together; the error says how much memory they take."""
-    from msgid.audit import _duck
+    from msgid.audit import duck
 
-    monkeypatch.setattr(_duck, "_GROUPED", 1 << 20)
+    monkeypatch.setattr(duck, "_GROUPED", 1 << 20)
     words = "one node has 300 rows of IDs that do not follow one another, which take 300 MiB"
     with pytest.raises(OSError, match=words) as error:
         audit.audit_ids(ids(*((second, 64 * second) for second in range(300))), memory="256MiB")

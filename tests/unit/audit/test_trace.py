@@ -14,7 +14,7 @@ from helpers.deliveries import ROCKETMQ
 from helpers.vector_files import FOLDER
 
 import msgid
-from msgid import iggy
+from msgid import audit, iggy
 from msgid.errors import InvalidMessageId
 from msgid.processing import Message, Processor, SqliteStore
 
@@ -350,6 +350,74 @@ def test_input_that_cannot_be_searched_is_a_note(tmp_path):
         story("", "orders.parquet")
 
 
+def test_text_that_has_the_id_inside_is_named(tmp_path):
+    """A line of a log is not an ID; the message is not found, and the note says why."""
+    path = tmp_path / "app.txt"
+    path.write_text(f"start\nERROR sent {OWN.lower()} twice\n")
+    lines, notes = story(OWN, path)
+    assert len(lines) == 1
+    assert (
+        notes[0]
+        == f"{path}: 'ERROR sent {OWN.lower()} twice' contains it: an ID inside other text must be cut out first"
+    )
+
+
+def test_columns_and_logs_that_were_not_looked_at_are_named(tmp_path):
+    path = tmp_path / "mid.csv"
+    path.write_text(f"message_id,topic,partition,offset\n{OWN},a,0,0\n{OWN},a,0,1.0\n{OWN},a,0,2\n")
+    assert (
+        f"{path}: its IDs were not looked at, because no column is named id or chosen as the ID" in story(OWN, path)[1]
+    )
+    missing = f"{path}: offset 1 of kafka:kafka/a/0: it is missing; 0 landed before it, 2 after it"
+    assert missing in story("a/0:1", path)[1]
+    assert f"{path}: log a/9 is missing; it has kafka:kafka/a/0" in story("a/9:1", path)[1]
+    assert not any("column is named id" in note for note in story(OWN, path, id="message_id")[1])
+
+
+@pytest.mark.parametrize("time", ["1700000000", "2023-11-14 22:13:20"])
+def test_time_that_is_not_in_the_story_is_named(tmp_path, time):
+    """Seconds in place of milliseconds, and a time without an offset."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"id,timestamp\n{OWN},{time}\n")
+    _, notes = story(OWN, path)
+    assert any(note.startswith(f"{path}: the story lacks times: ") and time in note for note in notes)
+
+
+def test_uuid_tells_its_version_and_time(tmp_path):
+    path = tmp_path / "ids.txt"
+    path.write_text("017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n")
+    born, landed = audit.trace("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", path).events
+    assert (str(born.at), born.text.split(": ")[1]) == ("2022-02-22 19:22:22+00:00", "a UUID of version 7")
+    assert landed.kind == "landed"
+
+
+def test_uuid_without_its_dashes_is_found_in_a_store(tmp_path):
+    """The store has the message under the UUID."""
+    uuid = "919108f7-52d1-4320-9bac-f847db4148a8"
+    store = SqliteStore(tmp_path / "states.db")
+    Processor(store, lambda *_: 1, list, name="count").handle(Message(uuid, "k", None))
+    (tmp_path / "ids.txt").touch()
+    for given in (uuid, uuid.replace("-", ""), uuid.upper()):
+        found = audit.trace(given, tmp_path / "ids.txt", store=store)
+        assert [event.kind for event in found.events] == ["born", "handled"]
+
+
+@pytest.mark.usefixtures("shop")
+def test_report_does_not_replace_an_input_or_the_store():
+    from click.testing import CliRunner
+
+    from msgid.cli import msgid as command
+
+    before = {name: Path(name).read_bytes() for name in ("orders.parquet", "states.db")}
+    for name in before:
+        done = CliRunner().invoke(
+            command, ["trace", OWN, "orders.parquet", "--store", "sqlite:states.db", "--report", name]
+        )
+        assert (done.exit_code, done.output.count("\n")) == (2, 1)
+        assert "--report must not be a file of the input" in done.output
+    assert {name: Path(name).read_bytes() for name in before} == before
+
+
 @pytest.mark.usefixtures("shop")
 def test_command_has_the_exit_status_of_what_it_found():
     """0: found. 1: not found. 2: a wrong input, in one line."""
@@ -373,11 +441,16 @@ def test_command_has_the_exit_status_of_what_it_found():
         (OWN, "orders.parquet", "--store", "sqlite:missing.db"),
         ("", "orders.parquet"),
         (OWN, "orders.parquet", "--report", "missing/story.html"),
+        (OWN, "orders.parquet", "--report", ""),
+        (OWN, "orders.parquet", "--store", ""),
+        (OWN, "orders.parquet", "--store", "sqlite:damaged.parquet"),
         (OWN, "damaged.parquet"),
         (OWN, "orders.parquet", "--format", "json"),
     ):
         code, text = run(*wrong)
         assert (code, text.count("\n")) == (2, 1), text
+    code, text = run("orders/1:700", "orders.parquet", "damaged.parquet")  # the message may be in the second one
+    assert (code, "note: not looked at: damaged.parquet" in text) == (2, True)
 
 
 @pytest.mark.details

@@ -37,7 +37,7 @@ def forms(msgid, text):
 def functions(msgid):
     """Return the functions that take an ID; each returns something that can be compared."""
     from msgid.audit import audit_ids
-    from msgid.ids._bytes import header_identity, identity
+    from msgid.ids.checked_bytes import header_identity, identity
     from msgid.processing import MemoryStore, Message, Processor
 
     def audited(id):

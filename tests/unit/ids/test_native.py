@@ -64,6 +64,7 @@ sys.meta_path.insert(0, Broken())
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import msgid
+    msgid.backend
 from msgid.ids import _native
 print(msgid.backend, len(caught), caught[0].category.__name__, caught[0].message, sep="|")
 print(_native.REASON)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgid import layout
-from msgid._validate import QUOTED_LENGTH
+from msgid.shared.validate import QUOTED_LENGTH
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 V0 = "7F0000010000238F000000000001E240"

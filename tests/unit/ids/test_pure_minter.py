@@ -21,7 +21,7 @@ def pure_minter():
             return bytes(9), 0, None
 
     plain = Plain()
-    plain._begin(MessageId, _pure_minter._sequence.Run, None)
+    plain._begin(MessageId, _pure_minter._sequence.SecondOfIds, None)
     return plain
 
 

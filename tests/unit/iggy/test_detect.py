@@ -8,7 +8,7 @@ from helpers.iggy_files import CHECKED, contents, messages
 
 import msgid
 from msgid import iggy
-from msgid.iggy._records.searching import detect
+from msgid.iggy.records.searching import detect
 
 LAYOUTS = pytest.mark.parametrize("layout", CHECKED)
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid import iggy
-from msgid.iggy._records.decoding import headers_of_row
-from msgid.iggy._records.rows import ROW, Row
-from msgid.iggy._records.scanning import scan
-from msgid.iggy._wire import LAYOUTS
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind, encode_headers
+from msgid.iggy.records.decoding import headers_of_row
+from msgid.iggy.records.rows import ROW, Row
+from msgid.iggy.records.scanning import scan
+from msgid.iggy.wire import LAYOUTS
 
 pytest.importorskip("pyarrow")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgid import iggy
-from msgid.iggy._records.id_texts import id_texts
+from msgid.iggy.records.id_texts import id_texts
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")

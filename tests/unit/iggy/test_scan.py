@@ -11,9 +11,9 @@ from helpers.iggy_files import messages, mutated
 
 import msgid
 from msgid import iggy
-from msgid._validate import to_install
-from msgid.iggy import _records
-from msgid.iggy._records import checksums, reference
+from msgid.iggy import records
+from msgid.iggy.records import checksums, reference
+from msgid.shared.validate import to_install
 
 LAYOUTS = pytest.mark.parametrize("layout", iggy.LAYOUTS)
 needs_native = pytest.mark.skipif(checksums.native is None, reason="the scanner is not compiled")
@@ -33,7 +33,7 @@ def test_scanner_with_another_number_is_not_used(monkeypatch):
     for place in range(len(checksums._NUMBERS)):
         for numbers in (checksums._NUMBERS, tuple(n + (at == place) for at, n in enumerate(checksums._NUMBERS))):
             other = SimpleNamespace(NUMBERS=numbers)
-            monkeypatch.setattr(_records, "_scan", other, raising=False)
+            monkeypatch.setattr(records, "_scan", other, raising=False)
             assert checksums._load() is (other if numbers == checksums._NUMBERS else None)
 
 
@@ -166,7 +166,7 @@ def test_message_with_malformed_headers_does_not_stop_the_others(layout):
 def test_reference_runs_where_the_compiled_scanner_is_not_wanted():
     """``MSGID_PURE=1`` reads with the Python scanner, and names the missing package if xxhash is not installed."""
     code = (
-        "import sys; from msgid import iggy; from msgid.iggy._records import checksums as c;"
+        "import sys; from msgid import iggy; from msgid.iggy.records import checksums as c;"
         "raw = iggy.encode(iggy.Message.new(b'a', id=1, layout='h64'), 'h64');"
         "print(c.BACKEND, iggy.decode_log(raw)[0].checksum_ok);"
         "crc = iggy.encode(iggy.Message.new(b'a', id=1, layout='m45'), 'm45');"

@@ -13,8 +13,8 @@ from helpers import vector_files as vectors
 import msgid
 from msgid import iggy
 from msgid.iggy import PollResponse, SendMessages
-from msgid.iggy._records import checksums, reference
-from msgid.iggy._wire import BATCH256
+from msgid.iggy.records import checksums, reference
+from msgid.iggy.wire import BATCH256
 
 RECORDED = json.loads((vectors.FOLDER / "iggy_servers.json").read_text())
 KEY = bytes(range(32))

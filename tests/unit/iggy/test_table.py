@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import msgid
 from msgid import iggy
-from msgid.iggy._wire import LAYOUTS
+from msgid.iggy.wire import LAYOUTS
 
 pytest.importorskip("pyarrow")
 

@@ -10,8 +10,8 @@ from helpers.iggy_files import CHECKED, messages
 
 import msgid
 from msgid import iggy
-from msgid.iggy._records import decoding
-from msgid.iggy._records.scanning import scan
+from msgid.iggy.records import decoding
+from msgid.iggy.records.scanning import scan
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -184,7 +184,7 @@ def test_cost_of_a_search_is_linear_in_the_torn_bytes(layout, monkeypatch):
         checked.append(len(data) if not found.needed else 0)
         return found
 
-    monkeypatch.setattr("msgid.iggy._records.searching.probe", counted)
+    monkeypatch.setattr("msgid.iggy.records.searching.probe", counted)
     monkeypatch.setattr(decoding, "detect", uncounted)
     monkeypatch.setattr(decoding, "_FIRST_CREDIT", 1 << 16)
     frames, offsets = records(layout, seed=5, count=9)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import msgid
 from msgid import MessageId
 from msgid.processing import Context, MemoryStore, Message, Processor
-from msgid.processing._json import canonical, dumps, loads, own_copy, read
 from msgid.processing.context import fingerprint, run
 from msgid.processing.errors import MissingTime
+from msgid.processing.strict_json import canonical, dumps, loads, own_copy, read
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
 V0 = "7F0000010000238F000000000001E240"

@@ -23,10 +23,10 @@ from msgid.processing import (
     Processor,
     TooLate,
     TooManyFailures,
-    _processor,
     async_processor,
     dumps,
     loads,
+    processor,
 )
 
 V1 = "0156F7E71C361B21BC024CCDBE00000000"
@@ -110,7 +110,7 @@ def test_failed_attempt_is_repeated_after_a_wait_or_given_up(
         slept.append(seconds)
 
     # Only the waits of the processors count: other threads of the process sleep, too.
-    monkeypatch.setattr(_processor, "time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr(processor, "time", SimpleNamespace(sleep=slept.append))
     monkeypatch.setattr(async_processor, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     handler = raising(*errors)
     options = {"dead_letter": letters.append, "name": "h", **options}

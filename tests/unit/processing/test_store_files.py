@@ -17,9 +17,9 @@ import pytest
 from helpers.servers import running_pool, silent_network
 from helpers.threads import at_once
 
-from msgid import _postgres
 from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
 from msgid.processing.store import Reading
+from msgid.shared import postgres_limits
 from msgid.testing import SUM, add, entry, read
 
 
@@ -359,7 +359,7 @@ def test_server_that_keeps_the_connection_and_does_not_answer_is_not_waited_for(
     """The error names the key; no setting of libpq or of the server ends this wait."""
     import psycopg
 
-    monkeypatch.setattr(_postgres, "ANSWER_TIMEOUT", 0.5)
+    monkeypatch.setattr(postgres_limits, "ANSWER_TIMEOUT", 0.5)
     with silent_network(schema) as network:
         store = PostgresStore(network.address, timeout=0)
         assert add(store, "a", b"state")

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msgid.errors import InvalidMessage
-from msgid.schemas import InvalidSchema, SchemaRegistry, check_schema, compare, frame, from_lookup, unframe
+from msgid.schemas import InvalidSchema, SchemaRegistry, check_compatibility, check_schema, frame, from_lookup, unframe
 from msgid.schemas._avro import MAX_DEPTH, MAX_EMPTY_VALUES
 from msgid.schemas._json_schema import MAX_DEPTH as JSON_DEPTH
 from msgid.schemas._validators import validator
@@ -123,9 +123,9 @@ def test_check_with_an_unknown_option_names_the_known_ones(registry):
         lambda: check_schema(b"", registry, "events", 1, policy="none", framing="iggy"),
         lambda: registry.register("events", "{}", "xml"),
         lambda: registry.set_compatibility("events", "transitive"),
-        lambda: compare("backwards", "json", "{}", "json", "{}"),
-        lambda: compare("full", "xml", "{}", "json", "{}"),
-        lambda: compare("full", "json", "{}", "xml", "{}"),
+        lambda: check_compatibility("backwards", "json", "{}", "json", "{}"),
+        lambda: check_compatibility("full", "xml", "{}", "json", "{}"),
+        lambda: check_compatibility("full", "json", "{}", "xml", "{}"),
     ):
         with pytest.raises(ValueError, match="must be one of"):
             call()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from msgid.schemas import IncompatibleSchema, InvalidSchema, SchemaRegistry, compare
+from msgid.schemas import IncompatibleSchema, InvalidSchema, SchemaRegistry, check_compatibility
 from msgid.schemas._containment import contains_safely
 
 fastavro = pytest.importorskip("fastavro")
@@ -92,7 +92,7 @@ def test_compare_of_two_avro_schemas_gives_the_verdict_of_each_direction(old, ne
     """Backward: the new schema reads the old one's values; forward: the other way; full: both; the registry agrees."""
     full = next(verdict for verdict in (NO, OPEN, YES) if verdict in (backward, forward))
     for mode, expected in {"backward": backward, "forward": forward, "full": full, "none": YES}.items():
-        verdict, reasons = compare(mode, "avro", old, "avro", new)
+        verdict, reasons = check_compatibility(mode, "avro", old, "avro", new)
         assert (verdict, reasons == ()) == (expected, expected == YES), (mode, reasons)
         registry = SchemaRegistry()
         registry.register("s", old, "avro")
@@ -121,14 +121,14 @@ IGNORED_LOGICAL_TYPES = [
 @pytest.mark.parametrize(("old", "new", "expected"), IGNORED_LOGICAL_TYPES)
 def test_compare_ignores_logical_types_that_are_invalid_or_unknown_and_warns_of_none(old, new, expected):
     """A reader ignores them, so a change between them changes no value; a valid one that appears is not decided."""
-    assert compare("full", "avro", old, "avro", new).verdict == expected
+    assert check_compatibility("full", "avro", old, "avro", new).verdict == expected
 
 
 @pytest.mark.parametrize(("old", "new", "backward", "forward"), JSON)
 def test_compare_of_two_json_schemas_gives_the_verdict_of_each_direction(old, new, backward, forward):
     """Members that are added, required or nullable are decided; two drafts are not; two spellings of one draft are."""
-    assert compare("backward", "json", old, "json", new).verdict == backward
-    assert compare("forward", "json", old, "json", new).verdict == forward
+    assert check_compatibility("backward", "json", old, "json", new).verdict == backward
+    assert check_compatibility("forward", "json", old, "json", new).verdict == forward
 
 
 def test_schemas_that_differ_in_annotations_alone_are_compatible():
@@ -143,24 +143,24 @@ def test_schemas_that_differ_in_annotations_alone_are_compatible():
     notes = {"title": "t", "description": "d", "examples": [1], "default": 0, "$comment": "c", "readOnly": True}
     new = {**old, **notes, "properties": {name: {**part, "title": name} for name, part in old["properties"].items()}}
     new["definitions"] = {"a": {**old["definitions"]["a"], **notes}}
-    assert compare("full", "json", json.dumps(old), "json", json.dumps(new)) == (YES, ())
+    assert check_compatibility("full", "json", json.dumps(old), "json", json.dumps(new)) == (YES, ())
 
 
 @pytest.mark.parametrize(("kind", "row"), [("avro", row) for row in AVRO] + [("json", row) for row in JSON])
 def test_compare_of_a_schema_with_itself_is_compatible(kind, row):
     """A schema reads its own values, even if a library cannot follow it."""
     for text in row[:2]:
-        assert compare("full", kind, text, kind, f" {text}").verdict == YES
+        assert check_compatibility("full", kind, text, kind, f" {text}").verdict == YES
 
 
 def test_compare_of_two_kinds_is_incompatible():
-    assert compare("backward", "json", "{}", "avro", '"int"') == (NO, ("the kind was json and is avro",))
+    assert check_compatibility("backward", "json", "{}", "avro", '"int"') == (NO, ("the kind was json and is avro",))
 
 
 def test_schema_that_ends_the_librarys_process_is_not_decided():
     """jsonschema-rs overflows the stack for this schema; the caller goes on."""
     schema = json.dumps({"if": {"$ref": "#", "unevaluatedItems": {}}})
-    verdict, (reason,) = compare("backward", "json", "{}", "json", schema)
+    verdict, (reason,) = check_compatibility("backward", "json", "{}", "json", schema)
     assert verdict == OPEN
     assert "jsonschema-rs did not compare the schemas" in reason
 
@@ -174,10 +174,10 @@ def test_comparison_that_takes_too_long_is_not_decided():
 def test_avro_schema_that_is_nested_too_deep_is_not_decided_or_invalid(depth):
     text = '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
     with contextlib.suppress(InvalidSchema):
-        assert compare("backward", "avro", text, "avro", text.replace("int", "long")).verdict in (YES, OPEN)
+        assert check_compatibility("backward", "avro", text, "avro", text.replace("int", "long")).verdict in (YES, OPEN)
 
 
 def test_compare_of_an_invalid_schema_raises_invalid_schema():
     for kind, text in (("json", "[]"), ("json", "{"), ("avro", '"nothing"')):
         with pytest.raises(InvalidSchema):
-            compare("backward", kind, text, kind, "{}" if kind == "json" else '"int"')
+            check_compatibility("backward", kind, text, kind, "{}" if kind == "json" else '"int"')
