@@ -17,7 +17,7 @@ PARENT = "0156F7E71C361B21BC024CCDBE00000000"
 
 @pytest.fixture
 def start(spark, connect, tmp_path):
-    """Return a function that starts a query on a real-time source, and waits for its end or its first batch."""
+    """Return a function that starts a query on a real-time source, and waits for its end or its row."""
     if connect:
         pytest.skip("the source is a class of Spark's JVM")
     spark.conf.set(PROVIDER, ROCKSDB)
@@ -26,7 +26,7 @@ def start(spark, connect, tmp_path):
         getattr(jvm.org.apache.spark.sql.execution.streaming.sources, "LowLatencyMemoryStream$"), "MODULE$"
     )
     source = factory.singlePartition(spark._jsparkSession, jvm.org.apache.spark.sql.Encoders.STRING())
-    source.addData(jvm.org.apache.spark.api.python.PythonUtils.toSeq([PARENT, "orders-7"]))
+    source.addData(jvm.org.apache.spark.api.python.PythonUtils.toSeq([PARENT]))
     rows = DataFrame(source.toDF(), spark).select(
         F.col("value").alias("id"), F.lit(0).alias("offset"), F.lit("2026-11-29").cast("timestamp").alias("at")
     )
@@ -37,7 +37,8 @@ def start(spark, connect, tmp_path):
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         started.append(query)
         for _ in range(600):
-            if query.awaitTermination(1) or query.lastProgress:
+            # A batch of this mode has a fixed length: on a busy machine, the first ones may end before the row is read.
+            if query.awaitTermination(1) or sum(progress.numInputRows for progress in query.recentProgress):
                 return query
         raise AssertionError("the query neither ended nor made progress")
 
@@ -62,7 +63,7 @@ def test_column_functions_run(start):
         )
     )
     assert query.exception() is None
-    assert query.lastProgress.numInputRows == 2
+    assert sum(progress.numInputRows for progress in query.recentProgress) == 1
 
 
 PYTHON = {
