@@ -45,7 +45,7 @@ def parts(id: Any) -> list[Part]:
             "version": str(id.version),
             "node": f"{id.mac}, {id.origin}",
             "pid": str(id.pid),
-            "seconds": f"{id.seconds}, {id.time:%Y-%m-%d %H:%M:%SZ}{_of_rust(id.seconds)}",
+            "seconds": f"{id.seconds}, {id.time:%Y-%m-%d %H:%M:%SZ}{_of_rust(id)}",
             "sequence": str(id.sequence),
         }
         return [
@@ -69,7 +69,7 @@ def _of_month(elapsed_ms: int) -> str:
     return f"day {days + 1} of the month, {hours:02}:{rest // 60_000:02}"
 
 
-def _of_rust(seconds: int) -> str:
+def _of_rust(id: Any) -> str:
     """Return the other reading of a time: RocketMQ's Rust client writes whole seconds of the month in milliseconds."""
-    is_month = seconds and seconds % 1000 == 0 and seconds < _MONTH_MS
-    return f"; of RocketMQ Rust: {_of_month(seconds)}" if is_month else ""
+    is_month = id.seconds and id.seconds % 1000 == 0 and id.seconds < _MONTH_MS
+    return f"; of RocketMQ Rust: {_of_month(id.seconds)}" if is_month and id.origin in ("mac", "random") else ""

@@ -27,19 +27,18 @@ from spark_ext._filesystem import filesystem, literal, resolve
 from spark_ext._private import cause_of, conditions_of, words_of
 from spark_ext._settings import settings
 from spark_ext.columns.column_types import quoted_name
-from spark_ext.tables._batches import (
+from spark_ext.tables._column_rules import (
     EXACT,
     NO_VALUE,
     check_columns,
     check_fits,
     check_partitions,
-    entries,
     evolved,
     plain,
     united,
     widened,
-    write_files,
 )
+from spark_ext.tables._written_files import entries, write_files
 from spark_ext.tables.parquet_uuids import with_uuids
 from spark_ext.tables.table_formats import TableFormat, TableName
 from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read

@@ -32,7 +32,7 @@ from msgid.shared.retrying import retry
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext._settings import settings
 from spark_ext.columns.column_types import quoted_name
-from spark_ext.tables._batches import check_columns, check_fits, evolved, plain, widened
+from spark_ext.tables._column_rules import check_columns, check_fits, evolved, plain, widened
 from spark_ext.tables.table_formats import TableFormat
 from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read
 

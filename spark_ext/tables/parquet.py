@@ -16,17 +16,8 @@ from pyspark.sql import types as T
 from msgid.shared.retrying import retry
 from spark_ext._filesystem import PathError, filesystem, literal
 from spark_ext._private import FILE_SINK_LOG
-from spark_ext.tables._batches import (
-    check_columns,
-    check_fits,
-    check_partitions,
-    entries,
-    evolved,
-    plain,
-    united,
-    widened,
-    write_files,
-)
+from spark_ext.tables._column_rules import check_columns, check_fits, check_partitions, evolved, plain, united, widened
+from spark_ext.tables._written_files import entries, write_files
 from spark_ext.tables.parquet_uuids import read_parquet
 from spark_ext.tables.table_formats import TableFormat, format_of_table
 from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read

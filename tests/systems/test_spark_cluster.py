@@ -144,7 +144,7 @@ UNSHARED = """
 import sys
 from pyspark.sql import SparkSession
 from spark_ext import read_table, write_once
-from spark_ext.tables._batches import MissingRows
+from spark_ext.tables._written_files import MissingRows
 
 spark = SparkSession.builder.getOrCreate()
 

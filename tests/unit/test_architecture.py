@@ -178,7 +178,7 @@ LOOKERS = {
     "spark_ext.formats._row_columns": "keys and payloads",
     "spark_ext.jobs.ids_job": "offsets and names of logs",
     "spark_ext.columns.fingerprint": "contents",
-    "spark_ext.tables._batches": "columns of partitions, and types that a table may widen",
+    "spark_ext.tables._column_rules": "columns of partitions, and types that a table may widen",
     "spark_ext.tables.upsert": "the order of rows",
 }
 """Other modules that look at types in which IDs come, each with the values whose types it looks at."""

@@ -3,8 +3,8 @@
 import pytest
 
 from spark_ext import read_table, write_once
-from spark_ext.tables import _batches
-from spark_ext.tables._batches import MissingRows
+from spark_ext.tables import _written_files
+from spark_ext.tables._written_files import MissingRows
 from spark_ext.tables.table_formats import table_format
 
 pytestmark = pytest.mark.spark
@@ -16,9 +16,9 @@ BOTH = ["parquet", pytest.param("delta", marks=pytest.mark.details)]
 @pytest.fixture(params=BOTH)
 def unshared(request, monkeypatch):
     """Hide a file from the driver, as on a disk that a worker does not share; return the format, and how to end it."""
-    whole = _batches.data_files
-    monkeypatch.setattr(_batches, "data_files", lambda *arguments: whole(*arguments)[1:])
-    return request.param, lambda: monkeypatch.setattr(_batches, "data_files", whole)
+    whole = _written_files.data_files
+    monkeypatch.setattr(_written_files, "data_files", lambda *arguments: whole(*arguments)[1:])
+    return request.param, lambda: monkeypatch.setattr(_written_files, "data_files", whole)
 
 
 def test_batch_whose_rows_the_driver_does_not_see_is_not_committed(spark, unshared, tmp_path):
