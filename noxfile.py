@@ -15,6 +15,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.sessions = ["lint", "typing", "unit"]
 nox.options.reuse_existing_virtualenvs = True
 
+SPARK_4 = ("4.0.2", "4.1.4", "4.2.1", "4.3.0")
 # A second worker shares the unit tests; Spark itself uses two cores.
 TWO_WORKERS = ("-n", "2", "--dist", "loadfile")
 
@@ -138,13 +139,13 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Print every benchmark's table, or those of the scripts that follow ``--``."""
+    """Print every benchmark's table but ``goals.py``, which runs some again, or the scripts that follow ``--``."""
     install(session, ".[bench]")
     scripts = session.posargs or [
         str(path)
         for folder in ("bench", "bench/spark")
         for path in sorted(Path(folder).glob("*.py"))
-        if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+        if '__name__ == "__main__"' in path.read_text(encoding="utf-8") and path.name != "goals.py"
     ]
     for script in scripts:
         session.run("python", script)
@@ -169,6 +170,18 @@ def lowest_unit(session: nox.Session) -> None:
     """Run the unit tests with the lowest version of every dependency but Spark's."""
     install_lowest(session, "arrow", "cli", "danube", "delta", "iggy", "postgres", "schemas", "test-unit")
     pytest(session, "tests/unit", *TWO_WORKERS)
+
+
+@nox.session
+def versions(session: nox.Session) -> None:
+    """Run the tests of columns, SQL, formats and streams on each version of Spark 4, and of columns on 3.5."""
+    install(session, "uv")
+    program = ("python", ".ci/versions.py", "--write")
+    folders = [f"--tests=tests/spark/{name}" for name in ("columns", "sql", "formats", "streaming")]
+    # Spark 3.5 first: a failure on one version of Spark 4 fails the second program alone, after it ran on all of them.
+    old = ("--extra=spark35", "--pyspark=3.5.9", "--tests=tests/spark/streaming/test_deduplicate_batch.py")
+    session.run(*program, *old, folders[0])
+    session.run(*program, "--extra=test", *(f"--pyspark={number}" for number in SPARK_4), *folders)
 
 
 @nox.session

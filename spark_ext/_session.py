@@ -53,6 +53,8 @@ def session() -> SparkSession:
                 "spark.ui.enabled": "false",
                 "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+                # Each call of a function would tell the JVM its line of Python: half of the time to build a plan.
+                "spark.python.sql.dataFrameDebugging.enabled": "false",
             }
             # Without a master, Spark takes that of its configuration, or all cores of this machine.
             for key in wanted.keys() - configured_settings():

@@ -170,6 +170,11 @@ def goals(spark: SparkSession, rows: int, rounds: int) -> None:
             numbers.select(spark_ext.position_id(F.lit("kafka://orders/3"), "id", F.lit(1_795_219_200))),
             numbers.select(F.expr("uuid()")),
         ),
+        "position_id of a log in two columns, the same": (
+            0.6,
+            held.select(spark_ext.position_id(F.concat_ws("/", "v0", F.col("number") % 8), "number", "number")),
+            held.select(F.expr("uuid()")),
+        ),
         "derive_id against sha2 of the same input": (
             0.9,
             numbers.select(spark_ext.derive_id(F.lit(PARENT), "id")),

@@ -1,14 +1,17 @@
 """`deduplicate` on a stream against Spark's dropDuplicatesWithinWatermark: same data, same RocksDB state store.
 
 python bench/spark/deduplicate_stream.py [--rows 500000] [--batches 4] [--state 0 1000000 10000000] [--rounds 3]
+    [--ids ordered random]
 
 ``--state`` is the number of IDs that the state holds before the measured micro-batches. The floor is the plan of
-`deduplicate` with an operator that keeps nothing: the rows go to Python and back, and each one is new.
+`deduplicate` with an operator that keeps nothing: the rows go to Python and back, and each one is new. Ordered IDs are
+position IDs, whose order is that of the rows. Random IDs are UUIDs without a time, which do not suit the state.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
@@ -20,7 +23,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 import psutil
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
@@ -43,12 +46,23 @@ FILES = 2
 """The files of a micro-batch."""
 
 
-def messages(spark: SparkSession, first: int, rows: int) -> DataFrame:
+IDS = ("ordered", "random")
+
+
+def random_id(number: Column) -> Column:
+    """Return a UUID without time."""
+    digits = F.md5(number.cast("string"))
+    parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+    return F.concat_ws("-", *parts)
+
+
+def messages(spark: SparkSession, first: int, rows: int, kind: str) -> DataFrame:
     """Return messages; every tenth message repeats the message five rows before it."""
     number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
+    id = random_id(number) if kind == "random" else spark_ext.position_id(F.lit("kafka://orders/3"), number, at)
     return spark.range(first, first + rows, 1, FILES).select(
-        spark_ext.position_id(F.lit("kafka://orders/3"), number, at).alias("id"),
+        id.alias("id"),
         number.alias("offset"),
         at.alias("at"),
         F.sha2(number.cast("string"), 256).alias("payload"),
@@ -132,6 +146,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--state", type=int, nargs="+", default=[0, 1_000_000, 10_000_000])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ids", nargs="+", default=["ordered"], choices=IDS)
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(PROVIDER, ROCKSDB)
@@ -140,15 +155,15 @@ def main() -> None:
     ways = ("dropDuplicatesWithinWatermark", *OPERATORS)
     print(f"{machine()}; Spark on 2 cores, {arguments.batches} micro-batches of {arguments.rows:,} rows, noop sink,")
     print(f"the median of {arguments.rounds} rounds, alternating; rows per second\n")
-    print(table(["IDs in the state", *ways, "ratio", "ratio of the floor", "largest Python worker"], []), flush=True)
+    print(table(["IDs", "in the state", *ways, "ratio", "ratio of the floor", "largest Python worker"], []), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
-        for held in arguments.state:
-            source = f"{folder}/in-{held}"
+        for kind, held in itertools.product(arguments.ids, arguments.state):
+            source = f"{folder}/in-{kind}-{held}"
             sizes = [PRELOAD] * (held * 10 // 9 // PRELOAD) + [held * 10 // 9 % PRELOAD // 10 * 10]
             first = 0
             for size in [size for size in sizes if size] + [arguments.rows] * arguments.batches:
-                messages(spark, first, size).write.mode("append").parquet(source)
+                messages(spark, first, size, kind).write.mode("append").parquet(source)
                 first += size
                 time.sleep(0.1)  # the files are read in the order of their times
             taken: dict[str, list[float]] = {way: [] for way in ways}
@@ -157,13 +172,14 @@ def main() -> None:
                 for way in ways:
                     watch = WorkerMemory()
                     watch.start()
-                    checkpoint = f"{folder}/checkpoint-{held}-{way}-{round}"
+                    checkpoint = f"{folder}/checkpoint-{kind}-{held}-{way}-{round}"
                     rate = rates(spark, way, source, checkpoint, arguments.batches)
                     watch.stopped.set()
                     taken[way].append(rate)
                     memory[way] = max(watch.peak, memory.get(way, 0))
             medians = [statistics.median(taken[way]) for way in ways]
             shown = [
+                kind,
                 f"{held:,}",
                 *(f"{rate:,.0f}" for rate in medians),
                 *(f"{rate / medians[0]:.2f}" for rate in medians[1:]),

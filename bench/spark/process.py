@@ -1,6 +1,10 @@
 """`process` against the same handler without state; its growth with messages of a key and with keys; a restart.
 
 python bench/spark/process.py [--messages 1000000] [--keys 100000] [--rounds 3] [--only rate hot restart]
+    [--tables ordered random]
+
+The rate has two tables: one of position IDs and short bodies, and one that does not suit the state, of random UUIDs and
+bodies with 1,000 characters of text.
 """
 
 from __future__ import annotations
@@ -28,12 +32,13 @@ from msgid.processing import Context, Message, dumps, loads
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from deduplicate_stream import random_id
 from rounds import machine, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCHEMA = "id string, customer string, amount bigint"
+SCHEMA = "id string, customer string, amount bigint, note string"
 OUTPUT = "id string, body string"
 BUCKETS = 32
 
@@ -49,8 +54,8 @@ def stateless(rows: pd.DataFrame) -> pd.DataFrame:
     """Run the same handler over the rows of a bucket, on states that live as long as this call."""
     states: dict[str, bytes] = {}
     made = []
-    for id, customer, amount in zip(rows["id"], rows["customer"], rows["amount"], strict=True):
-        message = Message(id, customer, {"amount": amount})
+    for id, customer, amount, note in zip(rows["id"], rows["customer"], rows["amount"], rows["note"], strict=True):
+        message = Message(id, customer, {"amount": amount, "note": note})
         context = Context(message)
         before = states.get(customer)
         states[customer] = dumps(count(None if before is None else loads(before), message, context))
@@ -79,17 +84,30 @@ class Floor(StatefulProcessor):
         pass
 
 
-def write(spark: SparkSession, folder: str, first: int, messages: int, customer: F.Column, batches: int) -> None:
+TABLES = ("ordered", "random")
+
+
+def write(
+    spark: SparkSession,
+    folder: str,
+    first: int,
+    messages: int,
+    customer: F.Column,
+    batches: int,
+    kind: str = "ordered",
+) -> None:
     """Write messages in `FILES` files for each micro-batch."""
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(F.col("id") / 1000))
-    id = spark_ext.position_id(F.lit("bench"), "id", at)
+    id, note = spark_ext.position_id(F.lit("bench"), "id", at), F.lit("paid")
+    if kind == "random":
+        id, note = random_id(F.col("id")), F.repeat(F.md5(F.col("id").cast("string")), 31)
     Path(folder).mkdir(parents=True, exist_ok=True)
     batches *= FILES
     for batch in range(batches):
         size = messages // batches
         start = first + batch * size
         df = spark.range(start, start + size, 1, 1).select(
-            id.alias("id"), customer.alias("customer"), F.col("id").alias("amount")
+            id.alias("id"), customer.alias("customer"), F.col("id").alias("amount"), note.alias("note")
         )
         df.write.parquet(f"{folder}.new")
         (part,) = Path(f"{folder}.new").glob("*.parquet")
@@ -121,10 +139,11 @@ def workers_memory() -> int:
     return max(found, default=0)
 
 
-def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int) -> None:
+def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int, kind: str) -> None:
     """Measure the rate of `process` and of the same handler without state, alternating."""
     some = F.concat(F.lit("customer "), F.pmod(F.xxhash64("id"), F.lit(keys)).cast("string"))
-    write(spark, f"{folder}/rate", 0, messages, some, 4)
+    folder = f"{folder}/{kind}"
+    write(spark, f"{folder}/rate", 0, messages, some, 4, kind)
     taken: dict[str, list[float]] = {"process": [], "applyInPandas": []}
     warm: list[float] = []
     memory = 0
@@ -153,7 +172,7 @@ def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int
         ["the same handler in applyInPandas", f"{b:,.0f}", "1.00"],
         ["transformWithStateInPandas that returns the rows", f"{least:,.0f}", f"{least / b:.2f}"],
     ]  # fmt: skip
-    print(table([f"{messages:,} messages, {keys:,} keys", "messages per second", "ratio"], lines))
+    print(table([f"{messages:,} messages, {keys:,} keys, {kind} IDs", "messages per second", "ratio"], lines))
     print(f"memory of the largest Python worker: {memory / 1e6:,.0f} MB\n", flush=True)
 
 
@@ -200,6 +219,7 @@ def main() -> None:
     parser.add_argument("--state-keys", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=["rate", "hot", "restart"], default=["rate", "hot", "restart"])
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     parser.add_argument("--resume", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -214,7 +234,8 @@ def main() -> None:
             return
         print(f"{machine()}; Spark on 2 cores, noop sink, load {os.getloadavg()[0]:.1f}\n", flush=True)
         if "rate" in chosen.only:
-            rate(spark, folder, chosen.messages, chosen.keys, chosen.rounds)
+            for kind in chosen.tables:
+                rate(spark, folder, chosen.messages, chosen.keys, chosen.rounds, kind)
         if "hot" in chosen.only:
             hot(spark, folder)
         if "restart" in chosen.only:

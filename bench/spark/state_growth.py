@@ -130,18 +130,15 @@ class Found(NamedTuple):
     worker: float
 
 
-def random_id(number: Column) -> Column:
-    """Return a UUID without time."""
-    digits = F.md5(number.cast("string"))
-    parts = [F.substring(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
-    return F.concat_ws("-", *parts)
-
-
 def write(spark: SparkSession, source: str, kind: str, first: int, rows: int, customer: Column) -> None:
     """Write the messages of a micro-batch; every tenth message repeats the message five rows before it."""
     number = F.when(F.col("id") % 10 == 9, F.col("id") - 5).otherwise(F.col("id"))
     at = F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(number / 1000))
-    id = random_id(number) if kind == "random" else spark_ext.position_id(F.lit("kafka://orders/3"), number, at)
+    id = (
+        deduplicate_stream.random_id(number)
+        if kind == "random"
+        else spark_ext.position_id(F.lit("kafka://orders/3"), number, at)
+    )
     payload = F.sha2(number.cast("string"), 256)
     columns = (id.alias("id"), at.alias("at"), payload.alias("payload"), customer.alias("customer"))
     spark.range(first, first + rows, 1, FILES).select(*columns).write.mode("append").parquet(source)
@@ -264,6 +261,14 @@ def main() -> None:
                     cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
+    if "floor" in arguments.ways:
+        print("\nThe time of a micro-batch, divided by that of an operator that does nothing:\n")
+        lines = []
+        for name, rates in by_size.items():
+            way, rest = name.split(",", 1)
+            for entries, rate in rates.items() if way != "floor" else ():
+                lines.append([name, f"{entries:,}", f"{by_size[f'floor,{rest}'][entries] / rate:.2f}"])
+        print(table(["micro-batch", "entries", "ratio"], lines), flush=True)
     if arguments.chart:
         from charts import state_growth
 

@@ -263,7 +263,7 @@ def run(
     rows = read_rows(spark, input, format or format_of(input), options)
     good, malformed = _parts(rows, column, position)
     if mode == "error" and written(spark, f"{output}/{IDS}") is not None:
-        raise BadInput(f"{output}/{IDS} holds results already; --overwrite replaces them")
+        raise BadInput(f"{output} holds results already; --overwrite replaces them")
     # A file that cannot be read ends the first write. The output is complete if its second table is there.
     write_table(malformed, f"{output}/{QUARANTINE}", "overwrite", table_format)
     write_table(good, f"{output}/{IDS}", mode, table_format)

@@ -109,7 +109,7 @@ def deduplicate(
 
     Another number of buckets cannot read a checkpoint, nor can another version; both end the query with an error.
 
-    Real-time mode does not run Python, so a query with ``trigger(realTime=...)`` ends with an error of Spark. It blames
+    Real-time mode lacks this operator, so a query with ``trigger(realTime=...)`` ends with an error of Spark. It blames
     the checkpoint (``STDS_FAILED_TO_READ_OPERATOR_METADATA``), whose files are intact: take another trigger.
 
     Examples

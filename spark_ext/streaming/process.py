@@ -75,7 +75,7 @@ def process(
     of the log, of eight times as many entries. Logs whose time has passed are deleted without timers. A checkpoint of
     an earlier version is rejected: start with a new checkpoint.
 
-    Real-time mode does not run Python, so a query with ``trigger(realTime=...)`` ends with an error of Spark. It blames
+    Real-time mode lacks this operator, so a query with ``trigger(realTime=...)`` ends with an error of Spark. It blames
     the checkpoint (``STDS_FAILED_TO_READ_OPERATOR_METADATA``), whose files are intact: take another trigger.
 
     Parameters

@@ -7,6 +7,7 @@ import math
 
 import pytest
 from helpers.strategies import many
+from helpers.versions import since
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -173,3 +174,21 @@ def test_a_type_without_canonical_form_is_refused(spark):
         fingerprint_of([(F.lit(1), T.StructField("x", T.DataType()))])
     with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):  # its text is Java's
         fingerprint("array(parse_json('1e23'))", spark)
+
+
+@since(4, 1)
+@pytest.mark.parametrize("name", ["GeometryType", "GeographyType"])
+def test_shapes_are_refused_by_their_names(name):
+    """Spark has neither an order nor equality for them."""
+    type = getattr(T, name)(4326)
+    with pytest.raises(TypeError, match=f"cannot compare column 'x': values of type {type.simpleString()[:5]}"):
+        fingerprint_of([(F.lit(1), T.StructField("x", T.ArrayType(type)))])
+
+
+@since(4, 3)
+def test_times_of_day_are_compared_as_values(spark):
+    """Also where Spark's setting does not allow their cast to text."""
+    one, same, other = "TIME'10:00:00'", "TIME'10:00:00.000000'", "TIME'10:00:00.000001'"
+    columns = [fingerprint(value, spark).alias(f"c{n}") for n, value in enumerate((one, same, other))]
+    found = spark.range(1).select(columns).first()
+    assert found[0] == found[1] != found[2]
