@@ -16,6 +16,8 @@ def _load(pure: str) -> dict[str, Any]:
     for name in [name for name in sys.modules if name.partition(".")[0] == "msgid"]:
         del sys.modules[name]
     loaded = {name: importlib.import_module(name) for name in MODULES}
+    for public in loaded["msgid"].__all__:  # before the modules of the other core take their names
+        getattr(loaded["msgid"], public)
     assert loaded["msgid"].backend == ("python" if pure else "c"), loaded["msgid.ids._native"].REASON
     return loaded
 

@@ -24,6 +24,13 @@ def _take_out() -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in names}
 
 
+def _with_names(msgid: ModuleType) -> ModuleType:
+    """Return the package with all its names: one that is first used in the block of another backend would be of it."""
+    for name in msgid.__all__:
+        getattr(msgid, name)
+    return msgid
+
+
 @contextmanager
 def backend(name: str) -> Iterator[ModuleType]:
     """Make ``import msgid`` return a backend, ``"c"`` or ``"python"``, in the block and in processes started there.
@@ -31,13 +38,14 @@ def backend(name: str) -> Iterator[ModuleType]:
     The package is imported a second time, separate from the modules of the process. A value of one backend and the
     same value of the other belong to different classes.
     """
+    is_outside = _with_names(importlib.import_module("msgid")).backend == name
     outside = _take_out()
-    sys.modules.update(outside if outside["msgid"].backend == name else _modules.get(name, {}))
+    sys.modules.update(outside if is_outside else _modules.get(name, {}))
     try:
         with mock.patch.dict(os.environ, MSGID_PURE="1" if name == "python" else ""):
             msgid = importlib.import_module("msgid")
             assert msgid.backend == name
-            yield msgid
+            yield _with_names(msgid)
     finally:
         _modules[name] = _take_out()
         sys.modules.update(outside)
