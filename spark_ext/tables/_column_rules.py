@@ -130,7 +130,7 @@ def check_fits(rows: T.StructType, table: T.StructType, path: str) -> None:
         if type != types[name]:
             raise TableConflict(
                 f"cannot write column {name!r} to {path}: it must be {types[name].simpleString()}, got "
-                f"{type.simpleString()}"
+                f"{type.simpleString()}; cast it"
             )
 
 

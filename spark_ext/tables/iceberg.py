@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid.shared.retrying import retry
+from spark_ext._compat import type_named
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext._settings import settings
 from spark_ext.columns.column_types import quoted_name
@@ -166,6 +167,7 @@ class _Table:
     def prepare(self, df: DataFrame, partition_by: tuple[str, ...]) -> DataFrame:
         """Return the rows with all columns of the table, NULL where they lack one; create a missing table."""
         check_columns(df.schema)
+        plain(df.schema, _refuse_variant)
         if not self.exists():
             with suppress(FileExistsError):  # another driver has created it
                 self.create(self._spark.createDataFrame([], plain(df.schema, _widened)), partition_by)
@@ -426,6 +428,16 @@ def _has_catalog(spark: SparkSession, name: str) -> bool:
 def _widened(type: Any, place: tuple[str, ...]) -> Any:
     """Return the type in which Iceberg holds values: its integers have at least 32 bits."""
     return T.IntegerType() if isinstance(type, (T.ByteType, T.ShortType)) else type
+
+
+def _refuse_variant(type: Any, place: tuple[str, ...]) -> Any:
+    """Refuse a VARIANT, which tables of version 2 of the format lack."""
+    if type_named(type, "variant"):
+        raise TableConflict(
+            f"cannot write column {'.'.join(place)!r} to an Iceberg table: it lacks the type variant; cast it, for "
+            "example to string"
+        )
+    return type
 
 
 def _with_types(df: DataFrame, columns: T.StructType) -> DataFrame:

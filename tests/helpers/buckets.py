@@ -67,7 +67,7 @@ class Checkpoint:
 
 def small_log(monkeypatch, sizes):
     """Let the logs of `process` have small pages."""
-    monkeypatch.setattr(history, "Log", functools.partial(BucketLog, sizes=sizes))
+    monkeypatch.setattr(history, "BucketLog", functools.partial(BucketLog, sizes=sizes))
 
 
 def settings(**changes):

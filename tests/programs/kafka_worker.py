@@ -44,7 +44,7 @@ def publish(outputs):
         raise TimeoutError("the broker has not acknowledged all outputs")
 
 
-names = {"Read": "read", "Run": "handled", "AppendAll": "stored", "Publish": "published"}
+names = {"Read": "read", "RunHandler": "handled", "AppendAll": "stored", "Publish": "published"}
 
 
 def handle(event):
