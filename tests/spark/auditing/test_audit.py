@@ -185,6 +185,7 @@ def test_audit_of_many_logs_is_that_of_python(spark, tmp_path):
     same(spark_ext.audit(df, id=None, **PLACES), msgid.audit.audit_table(table, id=None, **PLACES))
 
 
+@pytest.mark.details
 def test_text_that_is_not_utf_8_is_audited_as_its_bytes(spark):
     """Files of other writers have it. Names of logs show it with replacement characters, IDs as hex digits."""
     rows = [(bytearray(b"\xff\xfe"), offset) for offset in (1, 4, 4)] + [(bytearray(b"a"), 4)]

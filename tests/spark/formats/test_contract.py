@@ -61,6 +61,7 @@ class TestDanube(MessageFormatTests):
     malformed = [((raw,), raw) for raw in (b"no message", b"", b"\xff", NO_LETTER.encode())]
 
 
+@pytest.mark.details
 def test_danube_topics_have_a_log_if_one_offset_is_above_0(spark):
     """The producer does not matter. A dead letter has its ID by another topic, and a large offset does not give one."""
     places = [(7, "/a", 0), (9, "/a", 1), (7, "/b", 0), (8, "/b", 0), (7, "/c", 2**63 + 1), (7, "/c", 2**48)]

@@ -341,6 +341,7 @@ def id_of(row, read=rocketmq.Record.of):
         return None
 
 
+@pytest.mark.details
 def test_rocketmq_place_of_a_delivery_is_that_of_python(spark):
     """Combinations of the properties that a broker sets have the log, the offset and the ID of Python, or a reason."""
     rows = list(delivered_rows())
