@@ -31,8 +31,8 @@ def kill_drivers(folder, seed, place, ways, steps, between=lambda each: None):
         for number, way in enumerate(ways if each < ROUNDS else ways[:1]):
             step = chance.choice(steps) if each < ROUNDS else None
             plan = {
-                **way, "place": place, "batches": ROUNDS if step is None else min(each + 2, ROUNDS), "step": step, "batch": each,
-                "delay": chance.uniform(0, 2), "told": str(folder / f"told-{number}-{each}"),
+                **way, "place": place, "batches": ROUNDS if step is None else min(each + 2, ROUNDS), "step": step,
+                "batch": each, "delay": chance.uniform(0, 2), "told": str(folder / f"told-{number}-{each}"),
             }  # fmt: skip
             drivers.append(start(folder / f"log-{number}-{each}", plan))
         codes = [driver.wait(DRIVER_SECONDS) for driver in drivers]
