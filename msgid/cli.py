@@ -74,7 +74,6 @@ class Commands(click.Group):
         """Run a command, and write the rest of its output."""
         if sys.stdout is None:
             raise click.ClickException("cannot write the output: standard output is closed")
-        ctx.default_map = self._defaults()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -93,6 +92,15 @@ class Commands(click.Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.ClickException(self._with_options(ctx, str(error))) from None
         return result
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, and read its defaults if it can have some."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in CONFIGURED:
+            ctx.default_map = self._defaults()
+        return name, command, rest
 
     def _defaults(self) -> dict[str, dict[str, Any]]:
         """Return the defaults of the current folder, by command and by the names of Click."""

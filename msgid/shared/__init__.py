@@ -1,1 +1,1 @@
-"""What `msgid` and `spark_ext` share, for no user: checks of arguments, moments, known tables, retries, messages."""
+"""Modules of `msgid` and `spark_ext` alone: checks of arguments, moments, known tables, retries, messages."""

@@ -1,4 +1,4 @@
-"""Check columns of text: which are IDs, of which version, and which are UUIDs."""
+"""Check columns of text: IDs of each version, and UUIDs."""
 
 from __future__ import annotations
 

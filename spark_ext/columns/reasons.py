@@ -1,4 +1,4 @@
-"""Why a row has no ID, in the words of `msgid`: as a column, or as an error of the query."""
+"""The reason why a row lacks an ID, in the words of `msgid`: as a column, or as an error of the query."""
 
 from __future__ import annotations
 

@@ -443,7 +443,7 @@ def test_store_list_counts_the_keys_and_messages_of_each_handler(tmp_path):
 
 @pytest.mark.parametrize("file", ["msgid.toml", "pyproject.toml"])
 def test_options_of_an_audit_have_defaults_in_a_file(tmp_path, monkeypatch, file):
-    """An option of the command line wins. A wrong file is one line, and commands that delete have no defaults."""
+    """An option of the command line wins. A wrong file is one line, and commands that delete do not have defaults."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table.csv").write_text("log,number\na,1\na,3\n")
     table = "audit" if file == "msgid.toml" else "tool.msgid.audit"
@@ -465,7 +465,7 @@ def test_options_of_an_audit_have_defaults_in_a_file(tmp_path, monkeypatch, file
 
 
 def test_store_that_the_reader_may_not_write_to_is_refused(tmp_path, monkeypatch):
-    """SQLite would leave files of the reader beside it, and its owner could not write any more."""
+    """SQLite would leave files of the reader beside it, and keep its owner from writing."""
     path = stored(tmp_path / "states.db", "count")
     before = os.listdir(tmp_path)
     monkeypatch.setattr("os.access", lambda file, mode: False)
