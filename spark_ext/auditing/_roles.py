@@ -20,7 +20,7 @@ from spark_ext.columns.column_types import integer_column, quoted_name, type_of
 from spark_ext.columns.crc import look_up, octet, word
 from spark_ext.columns.fingerprint import fingerprint_of
 from spark_ext.columns.id_text import v1_bytes
-from spark_ext.columns.identity import hex_text, id_identity, id_text, identity, is_char, text_column
+from spark_ext.columns.identity import hex_text, id_identity, id_text, identity, text_column, without_padding
 from spark_ext.columns.moment_columns import micros_column, zoned_moment
 
 if TYPE_CHECKING:
@@ -270,6 +270,6 @@ def content_of(df: DataFrame, columns: Columns) -> Column:
         field, value = df.schema[name], F.col(quoted_name(name))
         is_text = isinstance(field.dataType, StringType)
         if is_text:
-            value = (F.rtrim(value) if is_char(field) else value).cast("binary")
+            value = without_padding(value, field).cast("binary")
         values.append((value, StructField(f"{place:04}", BinaryType() if is_text else field.dataType)))
     return fingerprint_of(values)

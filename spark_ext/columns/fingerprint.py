@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark_ext.columns.identity import is_char
+from spark_ext.columns.identity import without_padding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +57,7 @@ def fingerprint_of(columns: Iterable[tuple[Column, T.StructField]]) -> Column:
             parts.append(F.coalesce(_ended(F.octet_length(column)), F.lit(_NULL)))
             blobs.append(F.coalesce(column, F.lit(b"")))
         else:
-            parts.append(_encoded(F.rtrim(column) if is_char(field) else column, field.dataType, field.name))
+            parts.append(_encoded(without_padding(column, field), field.dataType, field.name))
     text = F.concat(F.lit(""), *parts)
     return hash_of(F.concat(text.cast("binary"), *blobs) if blobs else text)
 

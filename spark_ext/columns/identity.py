@@ -51,6 +51,11 @@ def is_char(field: StructField) -> bool:
     return str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
 
 
+def without_padding(value: Column, field: StructField) -> Column:
+    """Return the values of a column without the spaces with which Spark pads a CHAR; any other one as it is."""
+    return F.rtrim(value) if is_char(field) else value
+
+
 def unpadded(df: DataFrame) -> list[Column]:
     """Return all columns, those of CHAR as text without padding: readers of the rows do not see the type CHAR."""
     chars = {field.name for field in df.schema if is_char(field)}

@@ -113,6 +113,14 @@ def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:
         check_columns(field.dataType, (*place, field.name))
 
 
+def lacks_type(place: tuple[str, ...], table: str, type: Any) -> TableConflict:
+    """Return the error of a column whose type a kind of table lacks."""
+    return TableConflict(
+        f"cannot write column {'.'.join(place)!r} to {table}: it lacks the type {type.simpleString()}; cast it, for "
+        "example to string"
+    )
+
+
 def check_fits(rows: T.StructType, table: T.StructType, path: str) -> None:
     """Check that a table has the columns of rows, with their types. Rows may lack columns; readers get NULL there.
 

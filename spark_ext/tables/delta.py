@@ -34,6 +34,7 @@ from spark_ext.tables._column_rules import (
     check_fits,
     check_partitions,
     evolved,
+    lacks_type,
     plain,
     united,
     widened,
@@ -444,10 +445,7 @@ def _schema(df: DataFrame) -> T.StructType:
     def checked(type: Any, place: tuple[str, ...]) -> Any:
         if type == T.StringType() or isinstance(type, _PLAIN):
             return type
-        raise TableConflict(
-            f"cannot write column {'.'.join(place)!r} to a Delta table: it lacks the type {type.simpleString()}; cast "
-            "it, for example to string"
-        )
+        raise lacks_type(place, "a Delta table", type)
 
     schema: T.StructType = plain(df.schema, checked)
     return schema

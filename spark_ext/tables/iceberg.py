@@ -33,7 +33,7 @@ from spark_ext._compat import type_named
 from spark_ext._private import cause_of, is_java_error, is_lost_commit
 from spark_ext._settings import settings
 from spark_ext.columns.column_types import quoted_name
-from spark_ext.tables._column_rules import check_columns, check_fits, evolved, plain, widened
+from spark_ext.tables._column_rules import check_columns, check_fits, evolved, lacks_type, plain, widened
 from spark_ext.tables.table_formats import TableFormat
 from spark_ext.tables.writers import TableConflict, check_batch, check_query, check_read
 
@@ -433,10 +433,7 @@ def _widened(type: Any, place: tuple[str, ...]) -> Any:
 def _refuse_variant(type: Any, place: tuple[str, ...]) -> Any:
     """Refuse a VARIANT, which tables of version 2 of the format lack."""
     if type_named(type, "variant"):
-        raise TableConflict(
-            f"cannot write column {'.'.join(place)!r} to an Iceberg table: it lacks the type variant; cast it, for "
-            "example to string"
-        )
+        raise lacks_type(place, "an Iceberg table", type)
     return type
 
 
