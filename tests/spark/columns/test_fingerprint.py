@@ -172,7 +172,12 @@ def test_a_type_without_canonical_form_is_refused(spark):
     """A type that cannot be compared is an error that names the column."""
     with pytest.raises(TypeError, match="cannot compare column 'x'"):
         fingerprint_of([(F.lit(1), T.StructField("x", T.DataType()))])
-    with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):  # its text is Java's
+
+
+@since(4, 0)
+def test_a_variant_is_refused_by_its_name(spark):
+    """Its text is that of Java."""
+    with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):
         fingerprint("array(parse_json('1e23'))", spark)
 
 

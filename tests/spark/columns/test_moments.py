@@ -11,12 +11,7 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
-from msgid.audit._roles import Roles
-from msgid.audit._sources import open_frame
-from msgid.audit.duck import Duck
-from msgid.audit.options import Rules
 from msgid.errors import InvalidMessage
-from msgid.shared.known_tables import Columns
 from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
 from spark_ext._settings import settings
 from spark_ext.columns.moment_columns import micros_column, micros_of, moment_column, moment_in_utc
@@ -119,6 +114,13 @@ def micros_or_none(value):
 
 def micros_in_audit(values):
     """Return the microseconds of an Arrow array of moments as an audit on one machine reads them."""
+    pytest.importorskip("duckdb", reason="needs the packages of an audit")
+    from msgid.audit._roles import Roles
+    from msgid.audit._sources import open_frame
+    from msgid.audit.duck import Duck
+    from msgid.audit.options import Rules
+    from msgid.shared.known_tables import Columns
+
     duck = Duck()
     source = open_frame(duck, pa.table({"at": values}))
     base = Roles(duck, source, Columns(None, timestamp="at"), Rules()).base
