@@ -13,6 +13,7 @@ import msgid
 import spark_ext
 from msgid.errors import InvalidMessage
 from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
+from spark_ext import _compat
 from spark_ext._settings import settings
 from spark_ext.columns.moment_columns import micros_column, micros_of, moment_column, moment_in_utc
 
@@ -38,6 +39,8 @@ WRONG = [float("nan"), -float("inf"), 1.8e12]
 @pytest.fixture(scope="module")
 def tables(spark):
     """One table per type, in one view each; with the SQL functions."""
+    if _compat.version() < (4, 0):
+        pytest.skip("needs Spark 4.0")
     spark_ext.register(spark)
     seconds = lambda moment: f"timestamp_micros({unix_micros(moment)}L)"  # noqa: E731
     texts = {
