@@ -27,8 +27,7 @@ from msgid.shared.validate import shown, toml_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from msgid.audit import Severity
-    from msgid.audit.definitions import Format
+    from msgid.audit.definitions import Format, Severity
     from msgid.iggy.wire import Layout
 
 _LAYOUTS = ("auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256")

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from msgid.ids.derived import position_id
-from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
+from msgid.processing import Message, Output, Processor, dumps, loads, run
 from msgid.processing.flow import next_action
+from msgid.processing.store import Append, Entry, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -57,7 +57,7 @@ def page(report: Any) -> str:
 
 
 def story_page(found: Any) -> str:
-    """Return a `msgid.audit.Trace` as one HTML page."""
+    """Return a `msgid.audit.story.Trace` as one HTML page."""
     verdict = f"Found, with {plural(len(found.events), 'event')}." if found.found else "Not found."
     notes = "".join(f"<li>{_line(note)}</li>" for note in found.notes)
     inside = "".join([

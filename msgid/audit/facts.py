@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from msgid.audit.definitions import Severity
 
+__all__ = ["Finding", "Gap"]
+
 NAMED: Final = 3
 """The most checks of one reason, and the most ranges to re-read, that a report names in a line."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+__all__ = ["Event", "Trace"]
+
 MAIN: Final = "message"
 DEAD: Final = "dead letter"
 CHILD: Final = "made from it"

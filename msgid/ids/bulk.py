@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from msgid.ids.carriers import Cells
 
+__all__ = ["IdColumns"]
+
 _DTYPES: Final = {
     "version": "uint8",
     "node": "uint64",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from msgid.iggy.headers import Header, HeaderName, HeaderValue
 
+__all__ = ["CreateStream", "CreateTopic", "Stream", "Topic"]
+
 _NUMERIC = 1
 _TEXT = 2
 

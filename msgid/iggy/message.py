@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 UuidOrder = Literal["bytes", "number"]
 """How producers write a UUID into a message: its bytes from the first to the last, or as a little-endian number."""
 
+__all__ = ["Batch"]
+
 _NEW: Final = struct.Struct("<16sQQQII")
 _FRAME: Final = struct.Struct("<16sIIIIQ")
 

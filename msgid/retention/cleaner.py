@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from msgid.iggy.wire import Layout
 
+__all__ = ["SegmentFile"]
+
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
 _PARTITION: Final = re.compile(

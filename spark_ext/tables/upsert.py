@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
+__all__ = ["Upserted"]
+
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
 """Seconds before each further attempt to connect."""
 _NAME_LENGTH: Final = 63

@@ -15,8 +15,9 @@ from helpers.threads import at_once
 from psycopg import sql
 from pyspark.sql import functions as F
 
-from spark_ext import PostgresError, Upserted, upsert_postgres
+from spark_ext import PostgresError, upsert_postgres
 from spark_ext.tables import upsert
+from spark_ext.tables.upsert import Upserted
 
 pytestmark = pytest.mark.spark
 

@@ -194,7 +194,7 @@ V1 = "0156F7E71C361B21BC024CCDBE00000007"
 def report_with(*findings, **fields):
     """Return a report of 100 rows with findings: the check, the scope and the count of each."""
     made = [
-        audit.Finding(*one, None, "")
+        facts.Finding(*one, None, "")
         for one in ((check, audit.CHECKS[check].severity, *rest) for check, *rest in findings)
     ]
     return audit.Report(100, made, **fields)
