@@ -187,14 +187,14 @@ def pages() -> dict[str, str]:
 
 def navigation() -> list[dict[str, str | list[str | dict[str, str]]]]:
     """Return the part of the site's navigation with the pages of the modules."""
-    found: list[dict[str, str | list[str | dict[str, str]]]] = []
+    sections: list[dict[str, str | list[str | dict[str, str]]]] = []
     for module in MODULES:
         overview = f"reference/{_file(module)}"
         tasks: list[str | dict[str, str]] = [
             {task: f"reference/{_file(module, task)}"} for task in GROUPS.get(module, ())
         ]
-        found.append({module: [overview, *tasks] if tasks else overview})
-    return found
+        sections.append({module: [overview, *tasks] if tasks else overview})
+    return sections
 
 
 def _file(module: str, task: str | None = None) -> str:

@@ -88,5 +88,5 @@ def configured_settings() -> set[str]:
         lines = (folder / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
     except OSError:
         return set()
-    found = (_SETTING.match(line) for line in lines)
-    return {match[1] for match in found if match}
+    matches = (_SETTING.match(line) for line in lines)
+    return {match[1] for match in matches if match}

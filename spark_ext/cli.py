@@ -186,8 +186,8 @@ def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> No
     from spark_ext.jobs import ids_job as job
     from spark_ext.jobs._input import format_of
 
-    place = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
-    position = place if any(place) else None
+    columns = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
+    position = columns if any(columns) else None
     with _one_line_errors(output):
         if position is not None:
             position.check()
@@ -304,8 +304,8 @@ def audit(
     else:
         rules_in(named)
     with _one_line_errors(input):
-        found = job.run(session(), input, sent, digests=digests, **job_options, **named)
-    output.finish(found)
+        result = job.run(session(), input, sent, digests=digests, **job_options, **named)
+    output.finish(result)
 
 
 @contextmanager

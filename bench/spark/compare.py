@@ -64,8 +64,8 @@ def rows_scanned(spark: SparkSession, job: int) -> int:
     store = spark._jsparkSession.sharedState().statusStore()
     time.sleep(1)  # Spark writes the metrics of a query after its end
     executions, total = store.executionsList(), 0
-    for place in range(executions.size()):
-        execution = executions.apply(place)
+    for index in range(executions.size()):
+        execution = executions.apply(index)
         if execution.executionId() < job:
             continue
         values = store.executionMetrics(execution.executionId())
@@ -105,15 +105,15 @@ def main() -> None:
         landed(sent, rows).write.parquet(f"{folder}/landed")
         sides = [sent, spark.read.parquet(f"{folder}/landed")]
         counted, _ = taken(lambda: sent.groupBy("id").count().write.format("noop").mode("overwrite").save())
-        made, seconds = [], []
+        both_digests, seconds = [], []
         for name, side in zip(("sent", "landed"), sides, strict=True):
-            made_of = spark_ext.digest(side, **columns)
-            time_of, _ = taken(partial(made_of.write.parquet, f"{folder}/{name}-digest"))
+            digest = spark_ext.digest(side, **columns)
+            time_of, _ = taken(partial(digest.write.parquet, f"{folder}/{name}-digest"))
             seconds.append(time_of)
-            made.append(spark.read.parquet(f"{folder}/{name}-digest"))
-        blocks = made[0].count()
+            both_digests.append(spark.read.parquet(f"{folder}/{name}-digest"))
+        blocks = both_digests[0].count()
         begin = spark._jsparkSession.sharedState().statusStore().executionsCount()
-        compared, report = taken(lambda: spark_ext.compare(*sides, **columns, digests=made).local)
+        compared, report = taken(lambda: spark_ext.compare(*sides, **columns, digests=both_digests).local)
         scanned = rows_scanned(spark, begin)
         whole, full = taken(lambda: spark_ext.compare(*sides, **columns).local)
         assert report.differences == full.differences

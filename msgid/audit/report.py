@@ -327,7 +327,7 @@ class Report:
         """Raise ValueError if a check is unknown or was not made."""
         check_names("check", [check])
         reasons = {one.check: one.reason for one in self.not_checked}
-        if check in _checks_made(self) or any(one.check == check for one in self.findings):
+        if check in _complete_checks(self) or any(one.check == check for one in self.findings):
             return
         other = "it needs a comparison" if self.sent is None else "a comparison does not make it"
         raise ValueError(f"cannot return the rows of {check}: it was not checked ({reasons.get(check, other)})")
@@ -383,7 +383,7 @@ def report_of(facts: Facts, rules: Rules = Rules()) -> Report:  # noqa: B008  # 
     """Return the report of the facts of a table, by the rules of the caller."""
     skipped = _skipped(rules)
     facts = facts._replace(
-        found=[one for one in facts.found if one.check not in skipped],
+        counts=[one for one in facts.counts if one.check not in skipped],
         gaps=[gap for gap in facts.gaps if _GAPS[gap.kind] not in skipped],
         lengths={**facts.lengths, **({"gaps": 0} if set(_GAPS.values()) <= set(skipped) else {})},
     )
@@ -430,7 +430,7 @@ def findings_of(facts: Facts, rules: Rules = Rules()) -> list[Finding]:  # noqa:
         known = check_of(check, scope, example)
         return Finding(check, known.severity, scope, count, example, known.meaning)
 
-    scopes = ((one, plural(one.x or 0, "other") if one.scope is None else one.scope) for one in facts.found)
+    scopes = ((one, plural(one.x or 0, "other") if one.scope is None else one.scope) for one in facts.counts)
     return in_order(finding(one.check, scope, one.count, _example(one)) for one, scope in scopes)
 
 
@@ -485,14 +485,14 @@ def _not_checked(facts: Facts, rules: Rules) -> tuple[list[NotChecked], list[Unr
             if check not in reasons
         }
         unread.append(Unread(_VALUES["id"], rows))
-    found = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
+    not_checked = [NotChecked(check, reasons[check]) for check in CHECKS if check in reasons]
     if facts.holes and "missing_offsets" not in reasons:
         gaps = "gap" if facts.holes == 1 else "gaps"
         length = "one offset" if rules.producers == 1 else f"up to {rules.producers:,} offsets"
         marker = "is a marker" if facts.holes == 1 else "are markers"
         reason = f"{facts.holes:,} {gaps} of {length} {marker} or a loss: compare with the queue"
-        found.append(NotChecked("missing_offsets", reason))
-    return found, unread
+        not_checked.append(NotChecked("missing_offsets", reason))
+    return not_checked, unread
 
 
 def _example(c: Counted) -> str | None:
@@ -518,13 +518,13 @@ def _notes(facts: Facts) -> list[str]:
     if facts.generators:
         notes.append("A loss before the first sequence number of a run or after its last leaves no trace either.")
     in_utc = "A time as text is valid if it names its offset from UTC."
-    for rows, told in (
+    for rows, lack in (
         (facts.untimed, f"a valid timestamp, which time_backwards needs. {in_utc}"),
         (facts.unlanded, f"a valid landing time, which late_messages and future_ids need. {in_utc}"),
         (facts.unplaced, "a source or a valid offset, and so do not count in any log."),
     ):
         if rows:
-            notes.append(f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'} {told}")
+            notes.append(f"{rows:,} {'row lacks' if rows == 1 else 'rows lack'} {lack}")
     for name, what in _CUT.items():
         total, listed = facts.lengths.get(name, 0), len(getattr(facts, name))
         if total > listed:
@@ -551,15 +551,15 @@ def lost_ranges(report: Report) -> list[Gap]:
 def _lost_in_short(report: Report) -> list[str]:
     """Return the ranges of lost offsets, or the lost IDs of a comparison by IDs, as at most one line."""
     largest = sorted(lost_ranges(report), key=lambda gap: -gap.count)
-    places = [f"{shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
+    lost_offsets = [f"{shown(gap.scope)} {span(gap.first, gap.last)}" for gap in largest]
     ids = [shown(one.id or "") for one in report.differences if one.fault == "lost" and one.offset is None]
     lost = sum(one.count for one in report.findings if one.check in ("lost_messages", "missing_offsets"))
     listed = sum(gap.count for gap in largest)
-    names = (ids or places)[:NAMED]
-    rest = (lost if ids else len(places)) - len(names)
+    names = (ids or lost_offsets)[:NAMED]
+    rest = (lost if ids else len(lost_offsets)) - len(names)
     if not names:
         return []
-    if places and listed < lost:
+    if lost_offsets and listed < lost:
         names.append(f"and others: the report lists {listed:,} of {lost:,} lost messages")
     elif rest:
         names.append(f"and {plural(rest, 'other' if ids else 'other range')}")
@@ -579,7 +579,7 @@ def _laid_out(findings: list[Finding]) -> list[str]:
     return [f"{row[0]:{a}}  {row[1]:{b}}  {row[2]:{c}}  {row[3]:>{d}}  {row[4]}".rstrip() for row in rows]
 
 
-def _checks_made(report: Report) -> list[str]:
+def _complete_checks(report: Report) -> list[str]:
     """Return the checks that were made in full."""
     left_out = {one.check for one in report.not_checked}
     of_one_side = [name for name, check in CHECKS.items() if "sent" not in check.needs]
@@ -589,13 +589,15 @@ def _checks_made(report: Report) -> list[str]:
 def _metrics(report: Report) -> str:
     """Return the metrics of a report, with the end mark of OpenMetrics."""
     names = {one.check for one in report.findings}
-    found = Counter({(check, CHECKS[check].severity): 0 for check in _checks_made(report) if check not in names})
+    messages_by_check = Counter(
+        {(check, CHECKS[check].severity): 0 for check in _complete_checks(report) if check not in names}
+    )
     for one in report.findings:
-        found[one.check, one.severity] += one.count
+        messages_by_check[one.check, one.severity] += one.count
     order, until = list(CHECKS), report.complete_until
     messages = {
         f'{{check="{check}",severity="{severity}"}}': number
-        for (check, severity), number in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+        for (check, severity), number in sorted(messages_by_check.items(), key=lambda item: order.index(item[0][0]))
     }
     gauges: list[tuple[str, str, dict[str, Any]]] = [
         ("messages", "Messages, IDs or numbers that a check found.", messages),
