@@ -1,6 +1,7 @@
 """The bounded facts that an audit collects from a table, before they become a report.
 
-NumPy and Spark compute the same facts in different ways. `msgid.audit.report` makes the report of them.
+NumPy and Spark compute the same facts in different ways. `msgid.audit.findings` decides what they mean,
+and `msgid.audit.report` makes the report of them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
-findings_of = pytest.importorskip("msgid.audit.report").findings_of
+findings_of = pytest.importorskip("msgid.audit.findings").findings_of
 
 AT = datetime(2026, 11, 24, 14, 5, tzinfo=timezone.utc)
 
