@@ -398,7 +398,7 @@ AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "incarnation", "timezone"),
     "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
-    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
+    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow", "quiet"),
 }
 """The options of ``audit`` by task, those of Spark's command, too."""
 _AUDIT_GROUPS = {
