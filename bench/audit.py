@@ -201,7 +201,8 @@ def measured(work: Work, messages: int, rounds: int, memory: str, folder: Path) 
 
 
 HEADS = [
-    "table", "rows", "msgid, s: least (median)", "by hand, s: least (median)", "time", "goal", "time of the cores",
+    "table", "rows", "msgid, s: least (median)", "s per million rows",
+    "by hand, s: least (median)", "time", "goal", "time of the cores",
     "msgid, MB", "by hand, MB", "memory", "goal",
 ]  # fmt: skip
 
@@ -219,7 +220,8 @@ def shown(one: Measured) -> list[str]:
 
     has_goal = one.work.goal is not None
     return [
-        one.work.name, f"{one.rows:,}", seconds(one.ours), seconds(one.theirs), f"{one.ratio:.2f}",
+        one.work.name, f"{one.rows:,}", seconds(one.ours),
+        f"{least(one.ours) / one.rows * MILLION:.2f}", seconds(one.theirs), f"{one.ratio:.2f}",
         met(one.ratio, one.work.goal), f"{one.ratio_of_cores:.2f}",
         f"{most_memory(one.ours) / 1e6:,.0f}", f"{most_memory(one.theirs) / 1e6:,.0f}", f"{one.memory_ratio:.2f}",
         met(one.memory_ratio, 1.0 if has_goal else None),

@@ -217,10 +217,11 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
         new, cpu, again = (max(values) for values in measures.values())
         goal = GOALS_MANY.get(name)
         goal_cells = ["", ""] if goal is None else [f"at least {goal:,}", verdict(new >= goal)]
-        rows.append([name, f"{new:,.0f}", f"{cpu:,.0f}", f"{again:,.0f}", *goal_cells])
+        rows.append([name, f"{new:,.0f}", f"{1e6 / new:.0f}", f"{cpu:,.0f}", f"{again:,.0f}", *goal_cells])
     names = [
         f"`handle_many`, batches of {BATCH:,}, best of many rounds, per second",
         "new",
+        "seconds per million",
         "per CPU second",
         "redelivered",
         "goal",
@@ -230,20 +231,25 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
 
 
 def size(folder: Path) -> None:
-    """Print the bytes that a forgotten message takes in a SQLite file."""
-    sizes = []
-    for older in (False, True):
-        path = folder / f"size{older}.db"
+    """Print the size of a SQLite file: of messages and of keys that it remembers, and of messages that it forgot."""
+    number, rows = 100_000, []
+    sizes = {
+        "messages, remembered with their states": (1000, False),
+        "messages, forgotten, their hashes kept": (1000, True),
+        "keys, each with the state of one message": (number, False),
+    }
+    for name, (keys, is_forgotten) in sizes.items():
+        path = folder / f"size{len(rows)}.db"
         store = SqliteStore(path)
         processor = Processor(store, count, list, clock=itertools.count(0, 1000).__next__)
-        processor.handle_many(messages(0, 100_000, keys=1000))
-        if older:
+        processor.handle_many(messages(0, number, keys=keys), batch=BATCH)
+        if is_forgotten:
             store.forget(100_000_000_000)  # all but the last batch, whose outputs may not be published
         store._connection().execute("VACUUM")
         store.close()
-        sizes.append(path.stat().st_size / 100_000)
-    rows = [["remembered with its state", f"{sizes[0]:.0f}"], ["forgotten, its hash kept", f"{sizes[1]:.0f}"]]
-    print(table(["bytes per message in a SQLite file", ""], rows))
+        bytes_each = path.stat().st_size / number
+        rows.append([name, f"{bytes_each:.0f}", f"{bytes_each:.0f}"])
+    print(table(["in a SQLite file", "bytes each", "MB per million"], rows))
 
 
 def main() -> None:

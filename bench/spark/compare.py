@@ -121,17 +121,28 @@ def main() -> None:
         spark.stop()
     read = sum(report.rows_read)
     print(f"\n{machine()}; local[2], 2 GB; {rows:,} rows on each side in {LOGS} logs\n")
-    billion = BILLION / rows
-    heads = ["", f"{rows:,} rows", f"{BILLION:,} rows, calculated"]
+    billion, of_digest = BILLION / rows, sum(seconds) / 2
+    heads = ["", f"{rows:,} rows", "per million rows", f"{BILLION:,} rows, calculated"]
+    millions = rows / 1e6
     lines = [
-        ["groupBy(id).count() of one side, s", f"{counted:.1f}", ""],
-        ["digest of one side, s", f"{sum(seconds) / 2:.1f}", f"{billion * sum(seconds) / 2:,.0f}"],
-        ["bytes of the digest", f"{64 * blocks:,}", f"{64 * -(-BILLION // 65_536):,}"],
-        ["compare of the digests, s", f"{compared:.1f}", f"{compared:.1f}"],
-        ["compare of all rows, s", f"{whole:.1f}", f"{billion * whole:,.0f}"],
-        ["rows of both sides in the blocks", f"{read:,}", f"{read:,}"],
-        ["rows that the scans read, all queries", f"{scanned:,}", ""],
-        ["part of the rows in the blocks", f"{100 * read / (2 * rows):.3f} %", f"{100 * read / (2 * BILLION):.5f} %"],
+        ["groupBy(id).count() of one side, s", f"{counted:.1f}", f"{counted / millions:.2f}", ""],
+        ["digest of one side, s", f"{of_digest:.1f}", f"{of_digest / millions:.2f}", f"{billion * of_digest:,.0f}"],
+        [
+            "bytes of the digest",
+            f"{64 * blocks:,}",
+            f"{64 * blocks / millions:,.0f}",
+            f"{64 * -(-BILLION // 65_536):,}",
+        ],
+        ["compare of the digests, s", f"{compared:.1f}", f"{compared / millions:.2f}", f"{compared:.1f}"],
+        ["compare of all rows, s", f"{whole:.1f}", f"{whole / millions:.2f}", f"{billion * whole:,.0f}"],
+        ["rows of both sides in the blocks", f"{read:,}", "", f"{read:,}"],
+        ["rows that the scans read, all queries", f"{scanned:,}", "", ""],
+        [
+            "part of the rows in the blocks",
+            f"{100 * read / (2 * rows):.3f} %",
+            "",
+            f"{100 * read / (2 * BILLION):.5f} %",
+        ],
     ]
     print(table(heads, lines))
 

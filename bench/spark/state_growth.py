@@ -69,6 +69,7 @@ HEADERS = [
     "rows per s",
     "worker MB",
     "checkpoint MB",
+    "per million IDs",
 ]
 
 
@@ -258,7 +259,7 @@ def main() -> None:
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
                     cells = [f"{one.millis:,.0f}", f"{one.jvm:.2f}", f"{one.python:.2f}", f"{one.written:,.0f}"]
-                    cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
+                    cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}", f"{size / entries * 1e6:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
     if "floor" in arguments.ways:
