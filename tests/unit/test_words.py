@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from helpers.imports import folder_of, modules_of
@@ -61,12 +62,15 @@ def is_statement(statement):
     return isinstance(statement, ast.Assign | ast.AnnAssign)
 
 
-NAMES = sorted({(module, *name) for module, path in {**MODULES, **PROGRAMS}.items() for name in defined(path)})
+@cache
+def names():
+    """Return the module, the name and whether it is a local variable, for each name of the source."""
+    return sorted({(module, *name) for module, path in {**MODULES, **PROGRAMS}.items() for name in defined(path)})
 
 
 def test_names_with_one_meaning_are_defined_once():
     modules = defaultdict(set)
-    for module, name, is_local in NAMES:
+    for module, name, is_local in names():
         if module in MODULES and name.lstrip("_") in ONE_MEANING and not is_local:
             modules[name.lstrip("_")].add(module)
     assert modules == ONE_MEANING
@@ -74,13 +78,13 @@ def test_names_with_one_meaning_are_defined_once():
 
 def test_words_without_a_meaning_of_their_own_are_not_names():
     """Neither in the packages nor in the programs beside them; local variables are names too."""
-    words = {(module, name) for module, name, _ in NAMES if name not in KEPT and words_of(name) & AVOIDED.keys()}
+    words = {(module, name) for module, name, _ in names() if name not in KEPT and words_of(name) & AVOIDED.keys()}
     assert sorted(words) == []
 
 
 def test_place_has_the_meaning_of_the_glossary():
     """An index, a position in bytes and a folder have names of their own."""
-    named = {module for module, name, _ in NAMES if words_of(name) & {"place", "places"}}
+    named = {module for module, name, _ in names() if words_of(name) & {"place", "places"}}
     assert sorted(named - OF_PLACES) == []
     glossary = (ROOT / "docs" / "pages" / "glossary.md").read_text(encoding="utf-8")
     assert "| place | a log and an offset in it |" in glossary
