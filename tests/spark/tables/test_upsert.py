@@ -401,6 +401,7 @@ ORDERED = {
 """Values of each type by which `latest_by` orders rows; the languages order the texts in several ways."""
 
 
+@pytest.mark.details
 def test_upsert_postgres_latest_rows_are_those_of_max_by_in_every_language(spark, server):
     """Any rows, in any split into batches, on databases with C, ICU and another language: the order is Spark's."""
     seed = random.randrange(1 << 30)

@@ -43,7 +43,7 @@ def test_table_of_several_queues_has_the_findings_of_each(count):
 
 def test_queues_have_all_kinds_of_processes_and_faults():
     """Over some seeds, each way in which processes start and each fault is in several queues."""
-    queues = [Queue(seed, kind) for seed in range(20) for kind in QUEUES]
+    queues = [Queue(seed, kind) for seed in range(10) for kind in QUEUES]
     assert len({queue.processes for queue in queues}) == 9
     assert {kind for queue in queues for kind in OPTIONS if queue.kind == kind} == set(OPTIONS)
     checks = set()
