@@ -5,14 +5,15 @@ import io
 import re
 
 import pytest
-from helpers.versions import since
+from helpers.versions import module_since
 from pyspark.sql import functions as F
-from sql_functions import FUNCTIONS
 
 import spark_ext
 from spark_ext.columns.identity import identity
 
-pytestmark = [pytest.mark.spark, since(4, 0)]
+pytestmark = pytest.mark.spark
+
+FUNCTIONS = module_since("sql_functions", 4, 0).FUNCTIONS
 
 LIMIT = 8_000
 COLUMNS = {
