@@ -329,7 +329,7 @@ MUTATIONS = [
         "streams",
         ("a length is not separated from its text", "spark_ext/columns/fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
         ("the text of a float is compared", "spark_ext/columns/fingerprint.py", "_ended(F.xxhash64(value))", "_ended(value)"),
-        ("the scale of a decimal counts", "spark_ext/columns/fingerprint.py", 'F.trim(with_point, F.lit("0"))', "with_point"),
+        ("the scale of a decimal counts", "spark_ext/columns/fingerprint.py", 'F.btrim(with_point, F.lit("0"))', "with_point"),
         ("the order of a map counts", "spark_ext/columns/fingerprint.py", "_listed(F.array_sort(entries))",
          "_listed(entries)"),
         tests=("tests/spark/columns/test_fingerprint.py",),
