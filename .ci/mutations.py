@@ -85,7 +85,7 @@ MUTATIONS = [
     *of(
         "segments",
         ("a torn message is joined with the next", "msgid/iggy/records/decoding.py",
-         "needed, next_place = self._after_torn(data, place, known)", "pass"),
+         "needed, next_position = self._after_torn(data, position, known)", "pass"),
         ("torn bytes end a log", "msgid/iggy/records/decoding.py",
          "            if is_last:\n", "            if True:\n"),
         ("a search checks every long record", "msgid/iggy/records/searching.py", "if cost > self.left:", "if False:"),
@@ -97,8 +97,8 @@ MUTATIONS = [
     ),
     *of(
         "ids",
-        ("a position's pid is cut", "msgid/ids/derived.py", "place >> _SEQUENCE_BITS, place & layout.UINT32_MASK",
-         "0, place & layout.UINT32_MASK"),
+        ("a position's pid is cut", "msgid/ids/derived.py", "checked_offset >> _SEQUENCE_BITS, checked_offset & layout.UINT32_MASK",
+         "0, checked_offset & layout.UINT32_MASK"),
         ("parent and name are not separated", "msgid/ids/derived.py", 'parent + b"\\0" + name', "parent + name"),
         ("a derived ID ignores the parent's time", "msgid/ids/derived.py", "seconds = own or 0", "seconds = 0"),
         ("seconds round up", "msgid/shared/moments.py", "return math.floor(at) - EPOCH_UNIX",
@@ -184,13 +184,13 @@ MUTATIONS = [
         ("an expired payload stays", "spark_ext/streaming/_state/bucket_log.py",
          " or (run.latest < self._bare and run.pages[\"payloads\"].any()):", ":"),
         ("an entry is found after its time", "spark_ext/streaming/_state/bucket_log.py",
-         "        place[hit[found.time[place[hit]] < self._dead]] = -1\n", ""),
+         "        index[hit[listed.time[index[hit]] < self._dead]] = -1\n", ""),
         ("a filter lacks a probe of the look-up", "spark_ext/streaming/_state/bucket_log.py",
          "bits[_bit(words, probe, np.array(len(bits)))] = 1", "bits[_bit(words, probe + 1, np.array(len(bits)))] = 1"),
         ("an ID is needed from its first time on", "spark_ext/streaming/_labelling.py",
          "last = time[np.append(starts, len(order))[1:] - 1]", "last = time[starts]"),
         ("the last content of an ID is remembered", "spark_ext/streaming/_labelling.py",
-         "    first_content[known] = entries.payloads().view(np.uint64)[place[known]]\n", ""),
+         "    first_content[known] = entries.payloads().view(np.uint64)[index[known]]\n", ""),
         tests=("tests/unit/test_state_log.py", "tests/unit/test_seen_ids.py"),
     ),
     *of(
@@ -224,7 +224,7 @@ MUTATIONS = [
     ),
     *of(
         "audit",
-        ("the order of the contents is that of their columns' names", "spark_ext/auditing/_roles.py", 'f"{place:04}"', "name"),
+        ("the order of the contents is that of their columns' names", "spark_ext/auditing/_roles.py", 'f"{index:04}"', "name"),
         tests=("tests/spark/auditing/test_comparisons.py",),
     ),
     *of(
@@ -233,7 +233,7 @@ MUTATIONS = [
          "seconds * MICROSECONDS < now"),
         ("0 expires at once", "msgid/retention/policy.py", "return seconds != NEVER and timestamp", "return timestamp"),
         ("an interval of 0 is allowed", "msgid/retention/policy.py", "and 0 < self.interval", "and 0 <= self.interval"),
-        ("a link is followed", "msgid/retention/_disk.py", "found = os.lstat(path)", "found = os.stat(path)"),
+        ("a link is followed", "msgid/retention/_disk.py", "facts = os.lstat(path)", "facts = os.stat(path)"),
         tests=("tests/unit/retention",),
     ),
     *of(
@@ -329,7 +329,7 @@ MUTATIONS = [
         "streams",
         ("a length is not separated from its text", "spark_ext/columns/fingerprint.py", 'F.lit(":"), plain)', 'F.lit(""), plain)'),
         ("the text of a float is compared", "spark_ext/columns/fingerprint.py", "_ended(F.xxhash64(value))", "_ended(value)"),
-        ("the scale of a decimal counts", "spark_ext/columns/fingerprint.py", 'F.trim(with_point, F.lit("0"))', "with_point"),
+        ("the scale of a decimal counts", "spark_ext/columns/fingerprint.py", 'F.btrim(with_point, F.lit("0"))', "with_point"),
         ("the order of a map counts", "spark_ext/columns/fingerprint.py", "_listed(F.array_sort(entries))",
          "_listed(entries)"),
         tests=("tests/spark/columns/test_fingerprint.py",),

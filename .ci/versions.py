@@ -124,8 +124,8 @@ def java_version(variables: dict[str, str]) -> str:
     """Return the version of the Java that Spark starts under some environment variables."""
     java = Path(variables["JAVA_HOME"], "bin", "java") if variables.get("JAVA_HOME") else "java"
     printed = subprocess.run([java, "-version"], check=True, stderr=subprocess.PIPE, text=True).stderr
-    found = re.search(r'version "(.*?)"', printed)
-    return found[1] if found else printed.splitlines()[0]
+    match = re.search(r'version "(.*?)"', printed)
+    return match[1] if match else printed.splitlines()[0]
 
 
 def counted(report: Path) -> tuple[list[str], list[str]]:
@@ -157,11 +157,11 @@ def write(rows: list[list[str]]) -> None:
     """Put rows into the table of `FILE`, in place of those of the same versions."""
     lines = FILE.read_text(encoding="utf-8").splitlines()
     first = lines.index(table([]).splitlines()[0])
-    places = [*itertools.takewhile(lambda place: lines[place].startswith("|"), range(first, len(lines)))]
-    old = [[cell.strip() for cell in lines[place].strip("|").split("|")] for place in places[2:]]
+    lines_of_table = [*itertools.takewhile(lambda index: lines[index].startswith("|"), range(first, len(lines)))]
+    old = [[cell.strip() for cell in lines[index].strip("|").split("|")] for index in lines_of_table[2:]]
     done = {tuple(row[:KEY]) for row in rows}
     kept = [row for row in old if tuple(row[:KEY]) not in done]
-    lines[places[0] : places[-1] + 1] = table(kept + rows).splitlines()
+    lines[lines_of_table[0] : lines_of_table[-1] + 1] = table(kept + rows).splitlines()
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

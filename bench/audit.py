@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from audit_tables import Made, make
+from audit_tables import Contents, make
 from rounds import machine, table, table_row
 
 BY_HAND = Path(__file__).with_name("audit_by_hand.py")
@@ -167,12 +167,12 @@ def commands(work: Work, path: Path, sent: Path, memory: str, folder: Path) -> t
     return audit, [*by_hand, "id" if work.ids else POSITION, *ends]
 
 
-def check(work: Work, made: Made, run: Run) -> None:
+def check(work: Work, table: Contents, run: Run) -> None:
     """End the program if a side finds other numbers than the table has."""
     numbers = run.numbers
-    expected = {"rows": made.rows, "lost": made.lost, "repeated": made.repeated, "repeated_ids": made.repeated}
+    expected = {"rows": table.rows, "lost": table.lost, "repeated": table.repeated, "repeated_ids": table.repeated}
     if work.does == "compare":
-        expected = {"lost": made.lost}
+        expected = {"lost": table.lost}
     if not work.ids:
         expected.pop("repeated_ids", None)
     different = {name: numbers[name] for name in expected if name in numbers and numbers[name] != expected[name]}
@@ -185,7 +185,7 @@ def measured(work: Work, messages: int, rounds: int, memory: str, folder: Path) 
     path, sent = folder / f"landed.{work.form}", folder / "sent.parquet"
     # Another process makes the table, so that this one stays small.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as makers:
-        made = makers.submit(make, path, messages, work.ids, work.share, work.is_shuffled).result()
+        table = makers.submit(make, path, messages, work.ids, work.share, work.is_shuffled).result()
         if work.does == "compare":
             makers.submit(make, sent, messages, work.ids, 0.0).result()
     sides = commands(work, path, sent, memory, folder)
@@ -194,14 +194,15 @@ def measured(work: Work, messages: int, rounds: int, memory: str, folder: Path) 
     for _ in range(rounds):
         for side, command in zip(runs, sides, strict=True):
             side.append(process(command, environment))
-            check(work, made, side[-1])
+            check(work, table, side[-1])
     for file in (path, sent):
         file.unlink(missing_ok=True)
-    return Measured(work, made.rows, *runs)
+    return Measured(work, table.rows, *runs)
 
 
 HEADS = [
-    "table", "rows", "msgid, s: least (median)", "by hand, s: least (median)", "time", "goal", "time of the cores",
+    "table", "rows", "msgid, s: least (median)", "s per million rows",
+    "by hand, s: least (median)", "time", "goal", "time of the cores",
     "msgid, MB", "by hand, MB", "memory", "goal",
 ]  # fmt: skip
 
@@ -219,7 +220,8 @@ def shown(one: Measured) -> list[str]:
 
     has_goal = one.work.goal is not None
     return [
-        one.work.name, f"{one.rows:,}", seconds(one.ours), seconds(one.theirs), f"{one.ratio:.2f}",
+        one.work.name, f"{one.rows:,}", seconds(one.ours),
+        f"{least(one.ours) / one.rows * MILLION:.2f}", seconds(one.theirs), f"{one.ratio:.2f}",
         met(one.ratio, one.work.goal), f"{one.ratio_of_cores:.2f}",
         f"{most_memory(one.ours) / 1e6:,.0f}", f"{most_memory(one.theirs) / 1e6:,.0f}", f"{one.memory_ratio:.2f}",
         met(one.memory_ratio, 1.0 if has_goal else None),
@@ -262,7 +264,7 @@ def main() -> None:
             of_name = [row(WORKS[name], rows // 10), row(WORKS[name], rows)]
             if arguments.full and name == "parquet":
                 of_name.append(row(WORKS[name], 10 * rows))
-            growth += [grown(*of_name[place : place + 2]) for place in range(len(of_name) - 1)]
+            growth += [grown(*of_name[index : index + 2]) for index in range(len(of_name) - 1)]
     if "small" in arguments.only:
         seconds = least(small.ours)
         met = "met" if seconds <= SMALL_GOAL else "MISSED"

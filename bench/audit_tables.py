@@ -19,7 +19,7 @@ EDGE = 2 * LOGS
 """The first and last messages, which are not lost: no query sees such a loss."""
 
 
-class Made(NamedTuple):
+class Contents(NamedTuple):
     """A table: its numbers of rows, and of lost and repeated messages."""
 
     rows: int
@@ -27,7 +27,7 @@ class Made(NamedTuple):
     repeated: int
 
 
-def make(path: Path, messages: int, ids: str | None = None, share: float = 1e-4, is_shuffled: bool = False) -> Made:
+def make(path: Path, messages: int, ids: str | None = None, share: float = 1e-4, is_shuffled: bool = False) -> Contents:
     """Write a table to a file, as Parquet or CSV by its ending.
 
     Args:
@@ -47,7 +47,7 @@ def make(path: Path, messages: int, ids: str | None = None, share: float = 1e-4,
     is_csv = path.suffix == ".csv"
     unit = pa.timestamp("ms") if is_csv else pa.timestamp("ms", "UTC")
     names = {"orders": 0, "payments": 1}
-    writer, made = None, Made(0, 0, 0)
+    writer, contents = None, Contents(0, 0, 0)
     step = messages if is_shuffled else STEP
     for start in range(0, messages, step):
         number = np.arange(start, min(start + step, messages))
@@ -71,9 +71,9 @@ def make(path: Path, messages: int, ids: str | None = None, share: float = 1e-4,
         if writer is None:
             writer = pa.csv.CSVWriter(path, table.schema) if is_csv else pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
-        made = Made(made.rows + len(rows), made.lost + int(lost.sum()), made.repeated + len(copies))
+        contents = Contents(contents.rows + len(rows), contents.lost + int(lost.sum()), contents.repeated + len(copies))
     writer.close()
-    return made
+    return contents
 
 
 def id_texts(number, kind, chance):

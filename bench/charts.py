@@ -28,7 +28,7 @@ _DARK = (
 def bars(measured: dict[str, dict[str, float]], path: str) -> None:
     """Draw one panel per section: ns per ID, the fastest on top."""
     panels = {
-        f"{title}: ns per ID": sorted(found.items(), key=lambda pair: pair[1]) for title, found in measured.items()
+        f"{title}: ns per ID": sorted(by_name.items(), key=lambda pair: pair[1]) for title, by_name in measured.items()
     }
     _draw(panels, path, ".1f", lambda name: "msgid" in name)
 
@@ -36,8 +36,8 @@ def bars(measured: dict[str, dict[str, float]], path: str) -> None:
 def rates(measured: dict[str, dict[str, float]], path: str) -> None:
     """Draw one panel per section: millions of rows per second, the fastest on top."""
     panels = {
-        f"{title}: millions of rows per second": sorted(found.items(), key=lambda pair: -pair[1])
-        for title, found in measured.items()
+        f"{title}: millions of rows per second": sorted(by_name.items(), key=lambda pair: -pair[1])
+        for title, by_name in measured.items()
     }
     _draw(panels, path, ".2f", lambda name: "Python UDF" not in name and name != "uuid()")
 
@@ -45,11 +45,11 @@ def rates(measured: dict[str, dict[str, float]], path: str) -> None:
 def _draw(panels: dict[str, list[tuple[str, float]]], path: str, form: str, is_ours: Callable[[str], bool]) -> None:
     """Draw bars from zero on a linear scale. Each has its label above it, and its value beside it."""
     drawn, y = [], 0
-    for title, found in panels.items():
+    for title, values in panels.items():
         y += _TITLE
         drawn.append(f'<text class="title" x="0" y="{y - 12}">{escape(title)}</text>')
-        most = max(value for _, value in found)
-        for name, value in found:
+        most = max(value for _, value in values)
+        for name, value in values:
             width = max(1, round(_SCALE * value / most))
             label = escape(name.replace("`", ""))
             drawn.append(
@@ -104,9 +104,9 @@ def lines(by_size: dict[str, dict[int, float]], by_threads: dict[int, float], pa
 def state_growth(by_size: dict[str, dict[int, float]], by_key: dict[int, float], path: str) -> None:
     """Draw rows per second over the entries in state, and messages per second over the messages per key."""
     figure, (rows, keys) = _panels(2)
-    for label, found in by_size.items():
+    for label, by_rows in by_size.items():
         colour = THEIRS if label.startswith("drop") else OURS
-        rows.plot(list(found), list(found.values()), marker="o", markersize=3, color=colour, label=label)
+        rows.plot(list(by_rows), list(by_rows.values()), marker="o", markersize=3, color=colour, label=label)
     keys.plot(list(by_key), list(by_key.values()), marker="o", markersize=3, color=OURS)
     rows.set(xlabel="entries in state (logarithmic)", ylabel="rows per second (logarithmic)", yscale="log")
     rows.legend(frameon=False)

@@ -60,14 +60,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1_000_000, help="ids a batch")
     parser.add_argument("--chart", help="draw the chart into this SVG file")
     arguments = parser.parse_args()
-    found, has_floor = rivals.installed(), floor()
+    rival_modules, has_floor = rivals.installed(), floor()
     print(f"{machine()}; msgid.backend: {msgid.backend}; the least of {arguments.rounds} alternating rounds\n")
     measured = {}
     for section, title in SECTIONS.items():
         batch = section.startswith("batch")
         statements = {
             f"`{rival.CALLS[section]}` {versioned(rival.DISTRIBUTION)}": (rival.SETUP, rival.CALLS[section])
-            for rival in found
+            for rival in rival_modules
             if section in rival.CALLS
         }
         for name, setup, statement in FLOORS.get(section, []):

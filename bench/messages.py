@@ -54,7 +54,9 @@ def write(path: Path, megabytes: int) -> int:
     return blocks * 10_000
 
 
-def made(count: int, layout: str, first: int = 0, headers: dict[str, object] | None = None) -> Iterator[iggy.Message]:
+def messages_of(
+    count: int, layout: str, first: int = 0, headers: dict[str, object] | None = None
+) -> Iterator[iggy.Message]:
     """Yield messages of 100 bytes, perhaps with user headers."""
     for n in range(first, first + count):
         yield iggy.Message.new(
@@ -71,17 +73,17 @@ def layout_rates() -> None:
     """Print how many messages per second and core of each layout become Arrow tables, checksums verified."""
     files = {}
     for layout in iggy.LAYOUTS:
-        files[f"`{layout}`"] = layout, iggy.encode_log(made(20_000, layout), layout) * 10
+        files[f"`{layout}`"] = layout, iggy.encode_log(messages_of(20_000, layout), layout) * 10
         if layout in WITH_HEADERS:
             text = {"trace": "4bf92f3577b34da6"}
-            raw = iggy.encode_log(made(20_000, layout, headers=text), layout) * 10
+            raw = iggy.encode_log(messages_of(20_000, layout, headers=text), layout) * 10
             files[f"`{layout}`, 2 user headers"] = layout, raw
     taken: dict[str, list[float]] = {name: [] for name in files}
     for _ in range(ROUNDS + 1):
         for name, (layout, raw) in files.items():
             asked = layout if layout == "previous" else "auto"
             start = time.process_time()
-            rows = sum(found.table.num_rows for found in iggy.read_tables(io.BytesIO(raw), asked))
+            rows = sum(part.table.num_rows for part in iggy.read_tables(io.BytesIO(raw), asked))
             taken[name].append(time.process_time() - start)
             assert rows == 200_000
     lines, least = [], float("inf")
@@ -122,24 +124,26 @@ def planning() -> None:
 
     lines, worst = [], 0.0
     for layout in ("m45", "h64", "batch256"):
-        with tempfile.TemporaryDirectory() as place:
-            one = Path(place) / f"{0:020d}.log"
-            one.write_bytes(iggy.encode_log(made(PLANNED_BYTES // 164, layout), layout))
+        with tempfile.TemporaryDirectory() as temporary:
+            one = Path(temporary) / f"{0:020d}.log"
+            one.write_bytes(iggy.encode_log(messages_of(PLANNED_BYTES // 164, layout), layout))
             raw = one.read_bytes()
             decoding = min(python_seconds(one) for _ in range(3)) * SEGMENTS
             for number in range(SEGMENTS):
-                folder = Path(place) / "all" / f"{number:03d}"
+                folder = Path(temporary) / "all" / f"{number:03d}"
                 folder.mkdir(parents=True)
                 os.link(one, folder / one.name)
             for index in ("with", "without"):
                 if index == "with":
                     entries = indexed(raw, layout)
                     for number in range(SEGMENTS):
-                        (Path(place) / "all" / f"{number:03d}" / one.with_suffix(".index").name).write_bytes(entries)
+                        (Path(temporary) / "all" / f"{number:03d}" / one.with_suffix(".index").name).write_bytes(
+                            entries
+                        )
                 else:
-                    for found in Path(place).rglob("*.index"):
-                        found.unlink()
-                reader = IggyReader({"path": f"{place}/all", "splitBytes": str(PLANNED_SPLIT)})
+                    for file in Path(temporary).rglob("*.index"):
+                        file.unlink()
+                reader = IggyReader({"path": f"{temporary}/all", "splitBytes": str(PLANNED_SPLIT)})
                 start = time.perf_counter()
                 parts = reader.partitions()
                 planned = time.perf_counter() - start
@@ -163,7 +167,7 @@ def python_seconds(path: Path) -> float:
     """Read a file to Arrow tables in this process."""
     start = time.perf_counter()
     with path.open("rb") as file:
-        rows = sum(found.table.num_rows for found in iggy.read_tables(file, length=path.stat().st_size))
+        rows = sum(part.table.num_rows for part in iggy.read_tables(file, length=path.stat().st_size))
     assert rows
     return time.perf_counter() - start
 

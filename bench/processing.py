@@ -58,8 +58,8 @@ def messages(start: int, number: int, keys: int = 1) -> list[Message]:
 @contextlib.contextmanager
 def server(address: str | None) -> Iterator[str | None]:
     """Yield the address of a PostgreSQL server: the given one, a new one, or None."""
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    if address is not None or not places:
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if address is not None or not programs:
         yield address
         return
     folder = Path(tempfile.mkdtemp(prefix="msgid-"))
@@ -73,11 +73,11 @@ def server(address: str | None) -> Iterator[str | None]:
         ["initdb", *data, "-A", "trust", "-U", "msgid"],
         ["pg_ctl", *data, "-w", "-o", options, "-l", str(folder / "log"), "start"],
     ):
-        subprocess.run([*as_user, str(places[0] / call[0]), *call[1:]], check=True, capture_output=True, cwd=folder)
+        subprocess.run([*as_user, str(programs[0] / call[0]), *call[1:]], check=True, capture_output=True, cwd=folder)
     try:
         yield f"host={folder} user=msgid dbname=postgres"
     finally:
-        stop = [str(places[0] / "pg_ctl"), *data, "-m", "immediate", "stop"]
+        stop = [str(programs[0] / "pg_ctl"), *data, "-m", "immediate", "stop"]
         subprocess.run([*as_user, *stop], check=True, capture_output=True, cwd=folder)
         shutil.rmtree(folder)
 
@@ -176,14 +176,14 @@ def bare(folder: Path, rounds: int) -> None:
         for one in wanted:
             processor.handle(one)
 
-    found: dict[str, list[float]] = {"bare": [], "handle": []}
+    seconds: dict[str, list[float]] = {"bare": [], "handle": []}
     for turn in range(2 * rounds + 1):
         wanted = messages(turn * WINDOW, WINDOW)
         for name, work in (("bare", transactions), ("handle", handle)):
             measured = rate(lambda work=work, wanted=wanted: work(wanted), WINDOW)  # type: ignore[misc]
             if turn:
-                found[name].append(measured)
-    bare_rate, handle_rate = (statistics.median(found[name]) for name in ("bare", "handle"))
+                seconds[name].append(measured)
+    bare_rate, handle_rate = (statistics.median(seconds[name]) for name in ("bare", "handle"))
     part = handle_rate / bare_rate
     met = part >= GOAL_HANDLE
     rows = [
@@ -203,7 +203,7 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
     """Print messages per second of `handle_many`, new ones and redelivered ones: the best of many short rounds."""
     rows = []
     processors = {name: Processor(new(), count, list) for name, new in kinds.items()}
-    found: dict[str, dict[str, list[float]]] = {name: {"new": [], "cpu": [], "again": []} for name in kinds}
+    by_store: dict[str, dict[str, list[float]]] = {name: {"new": [], "cpu": [], "again": []} for name in kinds}
     number = 2 * BATCH
     for turn in range(6 * rounds):
         wanted = messages(turn * number, number, keys=BATCH)
@@ -211,16 +211,17 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
             for which in ("new", "again"):
                 measured, cpu = rates(lambda p=processor, w=wanted: p.handle_many(w, batch=BATCH), number)  # type: ignore[misc]
                 if turn:
-                    found[name][which].append(measured)
-                    found[name]["cpu"] += [cpu] if which == "new" else []
-    for name, measures in found.items():
+                    by_store[name][which].append(measured)
+                    by_store[name]["cpu"] += [cpu] if which == "new" else []
+    for name, measures in by_store.items():
         new, cpu, again = (max(values) for values in measures.values())
         goal = GOALS_MANY.get(name)
-        told = ["", ""] if goal is None else [f"at least {goal:,}", verdict(new >= goal)]
-        rows.append([name, f"{new:,.0f}", f"{cpu:,.0f}", f"{again:,.0f}", *told])
+        goal_cells = ["", ""] if goal is None else [f"at least {goal:,}", verdict(new >= goal)]
+        rows.append([name, f"{new:,.0f}", f"{1e6 / new:.0f}", f"{cpu:,.0f}", f"{again:,.0f}", *goal_cells])
     names = [
         f"`handle_many`, batches of {BATCH:,}, best of many rounds, per second",
         "new",
+        "seconds per million",
         "per CPU second",
         "redelivered",
         "goal",
@@ -230,20 +231,25 @@ def many(kinds: dict[str, Callable[[], Any]], rounds: int) -> None:
 
 
 def size(folder: Path) -> None:
-    """Print the bytes that a forgotten message takes in a SQLite file."""
-    sizes = []
-    for older in (False, True):
-        path = folder / f"size{older}.db"
+    """Print the size of a SQLite file: of messages and of keys that it remembers, and of messages that it forgot."""
+    number, rows = 100_000, []
+    sizes = {
+        "messages, remembered with their states": (1000, False),
+        "messages, forgotten, their hashes kept": (1000, True),
+        "keys, each with the state of one message": (number, False),
+    }
+    for name, (keys, is_forgotten) in sizes.items():
+        path = folder / f"size{len(rows)}.db"
         store = SqliteStore(path)
         processor = Processor(store, count, list, clock=itertools.count(0, 1000).__next__)
-        processor.handle_many(messages(0, 100_000, keys=1000))
-        if older:
+        processor.handle_many(messages(0, number, keys=keys), batch=BATCH)
+        if is_forgotten:
             store.forget(100_000_000_000)  # all but the last batch, whose outputs may not be published
         store._connection().execute("VACUUM")
         store.close()
-        sizes.append(path.stat().st_size / 100_000)
-    rows = [["remembered with its state", f"{sizes[0]:.0f}"], ["forgotten, its hash kept", f"{sizes[1]:.0f}"]]
-    print(table(["bytes per message in a SQLite file", ""], rows))
+        bytes_each = path.stat().st_size / number
+        rows.append([name, f"{bytes_each:.0f}", f"{bytes_each:.0f}"])
+    print(table(["in a SQLite file", "bytes each", "MB per million"], rows))
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def json_schema(avro: object) -> dict[str, object]:
 
 def best(functions: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Return the least microseconds per call of each function; they take turns in rounds."""
-    found = dict.fromkeys(functions, float("inf"))
+    micros = dict.fromkeys(functions, float("inf"))
     for _ in range(ROUNDS):
         for name, function in functions.items():
             calls, start = 0, time.perf_counter()
@@ -84,8 +84,8 @@ def best(functions: dict[str, Callable[[], object]], seconds: float) -> dict[str
                 for _ in range(10):
                     function()
                 calls += 10
-            found[name] = min(found[name], spent / calls * 1e6)
-    return found
+            micros[name] = min(micros[name], spent / calls * 1e6)
+    return micros
 
 
 def rows(seconds: float) -> list[list[str]]:

@@ -38,8 +38,8 @@ def make(path: Path, rows: int, order: str) -> str:
         f"COPY (SELECT {id} AS id, 'orders' AS topic, range AS amount FROM range({rows}) ORDER BY {order}) "
         f"TO '{path}' (FORMAT parquet)"
     )
-    ((found,),) = duckdb.execute(f"SELECT id FROM '{path}' WHERE amount = {rows // 2}").fetchall()
-    return str(found)
+    ((id,),) = duckdb.execute(f"SELECT id FROM '{path}' WHERE amount = {rows // 2}").fetchall()
+    return str(id)
 
 
 def plain(path: Path, id: str) -> None:
@@ -62,7 +62,7 @@ def main(rows: int = 5_000_000, rounds: int = 7) -> None:
                     if side == "duckdb":
                         plain(path, id)
                     else:
-                        assert trace(id, str(path)).found
+                        assert trace(id, str(path)).exists
                     if number:  # the first round imports and warms up
                         times[side].append(time.perf_counter() - start)
             ours, theirs = (statistics.median(times[side]) for side in ("trace", "duckdb"))

@@ -58,10 +58,10 @@ def broken_links(site: Path) -> list[str]:
     broken = []
     for path, page in pages.items():
         for link in page.links:
-            place, part = urldefrag(link)
+            address, part = urldefrag(link)
             if urlsplit(link).scheme or link.startswith("//") or path.name == "404.html":
                 continue
-            target = Path(os.path.normpath(path.parent / unquote(place))) if place else path
+            target = Path(os.path.normpath(path.parent / unquote(address))) if address else path
             target = target / "index.html" if target.is_dir() else target
             wanted = unquote(part)
             if not target.exists() or (wanted and target in pages and wanted not in pages[target].names):
@@ -137,8 +137,8 @@ def _faults_of_image(driver: Any, image: Any) -> list[str]:
         return [f"{name} is not shown"]
     if not name.endswith(".svg"):
         return []
-    found = contrast(image.screenshot_as_png)
-    faults = [] if found >= LEAST_CONTRAST else [f"{name} has a contrast of {found:.1f}"]
+    measured = contrast(image.screenshot_as_png)
+    faults = [] if measured >= LEAST_CONTRAST else [f"{name} has a contrast of {measured:.1f}"]
     scale = driver.execute_script("return arguments[0].width / arguments[0].naturalWidth", image)
     if "/bench/" not in image.get_attribute("src") and 12 * scale < LEAST_TEXT:
         faults.append(f"the text of {name} is {12 * scale:.1f} pixels high")
@@ -205,12 +205,12 @@ def main(site: Path = SITE) -> int:
         for scheme in SCHEMES:
             with browser() as driver:  # a new one, because the site stores the scheme of its first visit
                 for page in pages:
-                    found = faults_of_page(driver, f"{address}/{page}", scheme)
-                    faults += [f"{page}, {scheme}: {fault}" for fault in found]
+                    page_faults = faults_of_page(driver, f"{address}/{page}", scheme)
+                    faults += [f"{page}, {scheme}: {fault}" for fault in page_faults]
                 copied = copied_text(driver, f"{address}/tutorial/ids.html")
-                for place in (f"{address}/index.html", f"{site.as_uri()}/index.html"):  # served, and from the folder
-                    if not search_results(driver, place, "watermark"):
-                        faults.append(f"the search of {place} finds nothing")
+                for start in (f"{address}/index.html", f"{site.as_uri()}/index.html"):  # served, and from the folder
+                    if not search_results(driver, start, "watermark"):
+                        faults.append(f"the search of {start} finds nothing")
                 if ">>>" in copied or "(34, 17, 1)" in copied:
                     faults.append(f"the copy button copies {copied!r}")
     print(*faults, sep="\n")

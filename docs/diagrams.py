@@ -35,9 +35,9 @@ def box(x: int, y: int, width: int, height: int, *lines: str, kind: str = "box",
     """Return a box with centred lines of text."""
     first = y + height / 2 + 5 - 9 * (len(lines) - 1)
     texts = "".join(
-        f'<text class="{"mono small" if mono else "small"}" x="{x + width / 2}" y="{first + 18 * place}" '
+        f'<text class="{"mono small" if mono else "small"}" x="{x + width / 2}" y="{first + 18 * index}" '
         f'text-anchor="middle">{escape(line)}</text>'
-        for place, line in enumerate(lines)
+        for index, line in enumerate(lines)
     )
     return f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="6"/>{texts}'
 
@@ -89,9 +89,9 @@ def retry() -> str:
 def states() -> str:
     """Draw the states of a key and a redelivered message."""
     parts = []
-    for place, (state, message) in enumerate((("stock 10", ""), ("stock 9", "A"), ("stock 8", "B"), ("stock 7", "C"))):
-        y = 10 + 82 * place
-        parts.append(box(10, y, 120, 46, f"state {place}", state))
+    for index, (state, message) in enumerate((("stock 10", ""), ("stock 9", "A"), ("stock 8", "B"), ("stock 7", "C"))):
+        y = 10 + 82 * index
+        parts.append(box(10, y, 120, 46, f"state {index}", state))
         if message:
             parts += [arrow(70, y - 36, 70, y - 4), label(80, y - 15, f"message {message}", "start")]
     parts += [
@@ -105,10 +105,10 @@ def states() -> str:
 def buckets() -> str:
     """Draw the buckets of the stream state, and the runs of each."""
     parts = [box(110, 10, 200, 46, "micro-batch:", "rows by the hash of their ID")]
-    for place in range(3):
-        x = 10 + 137 * place
+    for index in range(3):
+        x = 10 + 137 * index
         middle = x + 63
-        parts += [arrow(210, 56, middle, 90), box(x, 94, 126, 34, f"bucket {place}")]
+        parts += [arrow(210, 56, middle, 90), box(x, 94, 126, 34, f"bucket {index}")]
         for y, height, text in ((138, 28, "recent entries"), (176, 36, "run"), (222, 58, "older run")):
             parts.append(box(x, y, 126, height, text))
     return drawing(
@@ -120,8 +120,8 @@ def queue() -> str:
     """Draw a queue, and the table of its messages: one was lost, and one was delivered twice."""
     parts = [label(10, 20, "deliveries of the queue orders/1, by offset", "start")]
     fates = (("699", "new", "box"), ("700", "lost", "bad"), ("701", "new", "box"), ("702", "new", "box"))
-    for place, (offset, fate, kind) in enumerate((*fates, ("702", "duplicate", "box"))):
-        x = 10 + 81 * place
+    for index, (offset, fate, kind) in enumerate((*fates, ("702", "duplicate", "box"))):
+        x = 10 + 81 * index
         parts += [box(x, 30, 76, 32, offset), box(x, 96, 76, 32, fate, kind=kind)]
         if kind == "box":
             parts.append(arrow(x + 38, 62, x + 38, 92))

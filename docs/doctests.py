@@ -12,7 +12,7 @@ _EXAMPLE = re.compile(r"^>>> .*(?:\n(?![ \t]*$).*)*", re.MULTILINE)
 
 def fenced(text: str) -> str:
     """Return a docstring whose interactive examples are blocks of Markdown."""
-    return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
+    return _EXAMPLE.sub(lambda match: f"```pycon\n{match[0]}\n```", text)
 
 
 class Doctests(griffe.Extension):

@@ -30,8 +30,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the charts that the benchmarks have drawn."""
     for chart in sorted(BENCH.rglob("*.svg")):
-        place = f"images/bench/{chart.relative_to(BENCH).as_posix()}"
-        files.append(File.generated(config, place, abs_src_path=str(chart)))
+        path = f"images/bench/{chart.relative_to(BENCH).as_posix()}"
+        files.append(File.generated(config, path, abs_src_path=str(chart)))
     return files
 
 

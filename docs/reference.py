@@ -91,13 +91,24 @@ FIRST: dict[str, str] = {
 }
 
 
+# The modules one level down that have public names: types of results, the values of a contract, and rare commands.
+BELOW: dict[str, tuple[str, ...]] = {
+    "msgid": ("ids.bulk",),
+    "msgid.audit": ("definitions", "facts", "story"),
+    "msgid.iggy": ("commands", "message"),
+    "msgid.processing": ("store",),
+    "msgid.retention": ("cleaner",),
+    "spark_ext": ("auditing.spark_report", "tables.upsert"),
+}
+
+
 # The names of a module by task. A module that is not here has one page, with its names in alphabetical order.
 GROUPS: dict[str, dict[str, str]] = {
     "msgid": {
         "Make IDs": "generate generate_hex Generator reseed position_id derive_id",
         "Read IDs": "parse is_valid translate_v0",
         "Kinds of IDs": "MessageId ClientUniqueId BrokerOffsetId",
-        "Many IDs": "generate_batch parse_batch IdBatch IdColumns",
+        "Many IDs": "generate_batch parse_batch IdBatch ids.bulk.IdColumns",
         "Hide addresses": "pseudonymize",
         "The node of new IDs": "explain_node backend",
         "Messages": "MessageState",
@@ -106,9 +117,10 @@ GROUPS: dict[str, dict[str, str]] = {
     "msgid.iggy": {
         "Read messages": "decode decode_log read_log decode_poll PollResponse",
         "Read tables": "decode_table read_tables",
-        "Messages": "Message Header HeaderKind HeaderKey Batch Producer",
+        "Messages": "Message Header HeaderKind HeaderKey message.Batch Producer",
         "Write messages": "encode encode_log encode_poll checksum id_value id_text",
-        "Requests and their answers": "SendMessages Partitioning CreateStream CreateTopic Stream Topic",
+        "Requests and their answers": "SendMessages Partitioning commands.CreateStream commands.CreateTopic "
+        "commands.Stream commands.Topic",
         "JSON": "to_json from_json",
         "Constants": "LAYOUTS",
     },
@@ -120,21 +132,21 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "msgid.retention": {
         "Policies": "RetentionPolicy is_expired decide Segment InvalidPolicy",
-        "The cleaner": "Cleaner SegmentFile",
+        "The cleaner": "Cleaner cleaner.SegmentFile",
     },
     "msgid.audit": {
         "Audit a table": "audit_table audit_file audit_ids AuditOptions ColumnNames",
         "Compare two sides": "compare digest merge_digests",
-        "One message": "trace Trace Event",
+        "One message": "trace story.Trace story.Event",
         "Who made the IDs": "doctor collision_risk",
-        "The report": "Report Finding Gap Severity",
+        "The report": "Report facts.Finding facts.Gap definitions.Severity",
         "The checks": "CHECKS",
     },
     "msgid.processing": {
         "Handle messages": "Processor AsyncProcessor run",
         "Messages and outcomes": "Message Outcome Output Context Handler",
         "Stores": "MemoryStore SqliteStore PostgresStore",
-        "A store of your own": "Store Version Entry Reading Append dumps loads",
+        "A store of your own": "Store store.Version store.Entry store.Reading store.Append dumps loads",
         "What went wrong": "DeadLetter BatchFailed ChangedBody ChangedOutputs InvalidStore MissingTime TooLate "
         "TooManyFailures",
     },
@@ -145,8 +157,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "Other forms of an ID": "id_to_binary id_from_binary id_to_uuid id_from_uuid",
         "Messages": "messages check_schema id_from_iggy_id",
         "Duplicates and handlers": "deduplicate rows_too_late process",
-        "Sinks": "write_once read_table upsert_postgres Upserted PostgresError TableConflict",
-        "Audits": "audit AuditReport",
+        "Sinks": "write_once read_table upsert_postgres tables.upsert.Upserted PostgresError TableConflict",
+        "Audits": "audit auditing.spark_report.AuditReport",
         "Two sides": "compare digest",
         "One message": "trace",
         "Retention": "is_expired segment_report",
@@ -175,14 +187,14 @@ def pages() -> dict[str, str]:
 
 def navigation() -> list[dict[str, str | list[str | dict[str, str]]]]:
     """Return the part of the site's navigation with the pages of the modules."""
-    found: list[dict[str, str | list[str | dict[str, str]]]] = []
+    sections: list[dict[str, str | list[str | dict[str, str]]]] = []
     for module in MODULES:
         overview = f"reference/{_file(module)}"
         tasks: list[str | dict[str, str]] = [
             {task: f"reference/{_file(module, task)}"} for task in GROUPS.get(module, ())
         ]
-        found.append({module: [overview, *tasks] if tasks else overview})
-    return found
+        sections.append({module: [overview, *tasks] if tasks else overview})
+    return sections
 
 
 def _file(module: str, task: str | None = None) -> str:
@@ -191,8 +203,9 @@ def _file(module: str, task: str | None = None) -> str:
 
 
 def names(module: str) -> list[str]:
-    """Return the public names of a module, functions and classes before constants."""
-    return sorted(import_module(module).__all__, key=lambda name: (name.isupper(), name))
+    """Return the public names of a module and of those below it, functions and classes before constants."""
+    below = (f"{one}.{name}" for one in BELOW.get(module, ()) for name in import_module(f"{module}.{one}").__all__)
+    return sorted([*import_module(module).__all__, *below], key=lambda name: (name.isupper(), name))
 
 
 def grouped(module: str) -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ TEXT = "0156F7E71C361B21BC024CCDBE00000000"
 
 def calls() -> dict[str, Callable[[], Any]]:
     """Return the calls by name."""
-    held = [np.zeros(3000, kind) for kind in ("u1", "u8", "u2", "u4", "u4", "u1")]
+    columns = [np.zeros(3000, kind) for kind in ("u1", "u8", "u2", "u4", "u4", "u1")]
     values = (5, TEXT, b"x") * 1000
     data, offsets = np.zeros(17 * 3000, "u1"), np.arange(3001, dtype=np.int64) * 17
     generator = msgid.Generator(node=1, pid=2)
@@ -42,9 +42,9 @@ def calls() -> dict[str, Callable[[], Any]]:
         "rows": lambda: core.rows(b"123456789", parts),
         "hex_rows": lambda: core.hex_rows(b"123456789", parts),
         "hex_list": lambda: core.hex_list(b"123456789", parts),
-        "read_texts": lambda: core.read_texts(values, *held),
-        "read_rows": lambda: core.read_rows(data, offsets, False, *held),
-        "read_rows outside": lambda: core.read_rows(data, offsets + 5, False, *held),
+        "read_texts": lambda: core.read_texts(values, *columns),
+        "read_rows": lambda: core.read_rows(data, offsets, False, *columns),
+        "read_rows outside": lambda: core.read_rows(data, offsets + 5, False, *columns),
         "bind": lambda: core.bind(5, 5, 5),
         "generate": generator.generate,
         "generate_hex": generator.generate_hex,

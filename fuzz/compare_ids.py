@@ -64,8 +64,8 @@ class Draw(atheris.FuzzedDataProvider):
         if how == 2 and length:
             return (self.one_of("00", "01") + digits[2:])[:length]
         if how == 3 and length:
-            place = self.below(length)
-            return digits[:place] + chr(self.below(0x110000)) + digits[place + 1 :]
+            index = self.below(length)
+            return digits[:index] + chr(self.below(0x110000)) + digits[index + 1 :]
         return Text(digits) if how == 4 else digits
 
     def binary(self) -> bytes:
@@ -195,26 +195,26 @@ def a_numpy_array(draw: Draw) -> None:
 def offsets_of_any_kind(draw: Draw) -> None:
     """Check that read_rows accepts only offsets inside the data, and only columns of its length that it may write."""
     count, is_hex, fault = draw.below(11), draw.ConsumeBool(), draw.below(8)
-    place, offsets = draw.ConsumeIntInRange(-2, 6), []
+    offset, offsets = draw.ConsumeIntInRange(-2, 6), []
     for _ in range(count + 1):
-        place += draw.one_of(17, 34, 16, 32, 28, 29, 56, 58, 0, 1, -1, 2**40)
-        offsets.append(place)
+        offset += draw.one_of(17, 34, 16, 32, 28, 29, 56, 58, 0, 1, -1, 2**40)
+        offsets.append(offset)
     if draw.below(6) == 0:
         offsets[draw.below(count + 1)] = draw.ConsumeInt(8)
     data = np.frombuffer(draw.ConsumeBytes(600), np.uint8).copy()
-    held = [np.zeros(count, kind) for kind in COLUMNS]
+    columns = [np.zeros(count, kind) for kind in COLUMNS]
     given = np.array(offsets, np.int64)
     if fault == 1:
-        held[draw.below(6)] = np.zeros(count + 1, "u1")
+        columns[draw.below(6)] = np.zeros(count + 1, "u1")
     elif fault == 2:
-        held[0].flags.writeable = False
+        columns[0].flags.writeable = False
     elif fault == 3:
         given = np.repeat(given, 2)[::2]
     elif fault == 4:
         given = given[:0]
     is_inside = offsets == sorted(offsets) and offsets[0] >= 0 and offsets[-1] <= len(data)
     try:
-        native.read_rows(data, given, is_hex, *held)
+        native.read_rows(data, given, is_hex, *columns)
     except (ValueError, BufferError):
         assert fault in (1, 2, 3, 4) or not is_inside, offsets
         return
@@ -222,7 +222,7 @@ def offsets_of_any_kind(draw: Draw) -> None:
     if fault not in (1, 2, 3, 4):
         cells = [data[start:end].tobytes() for start, end in itertools.pairwise(offsets)]
         slow = P.parse_batch([cell.decode("latin1") if is_hex else cell for cell in cells])
-        same([column.tolist() for column in held], [column.tolist() for column in slow[:6]], cells)
+        same([column.tolist() for column in columns], [column.tolist() for column in slow[:6]], cells)
 
 
 def rows(draw: Draw) -> None:

@@ -21,12 +21,12 @@ def test_one_input(data: bytes) -> None:
         return
     layout, options, data = data[0] % layouts, data[1], data[2:]
     length, middle = len(data), data[(len(data) - 2) // 2]
-    place = data[0] % (length + 1) if options & 1 else 0
+    position = data[0] % (length + 1) if options & 1 else 0
     arguments = (
         layout,
-        place,
+        position,
         length + 100_000 if options & 4 else length if options & 2 else -1,
-        place + 16 * middle if options & 8 else 0,
+        position + 16 * middle if options & 8 else 0,
         300 if options & 32 else FAR,
         3 if options & 64 else FAR,
         middle % (length + 1) if options & 16 else -1,

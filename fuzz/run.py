@@ -92,8 +92,8 @@ def build_program(tree: Path, name: str) -> None:
     library = sysconfig.get_config_var("LIBDIR")
     python = f"-lpython{sysconfig.get_config_var('LDVERSION')}"
     flags = [f"-fsanitize=fuzzer,{SANITIZERS}", "-fno-sanitize-recover=undefined"]
-    places = [f"-I{sysconfig.get_path('include')}", f"-I{tree}", f"-L{library}", f"-Wl,-rpath,{library}"]
-    call(["clang", *COMMON, *flags, str(HERE / f"{name}.c"), *places, python, "-o", str(tree / name)])
+    paths = [f"-I{sysconfig.get_path('include')}", f"-I{tree}", f"-L{library}", f"-Wl,-rpath,{library}"]
+    call(["clang", *COMMON, *flags, str(HERE / f"{name}.c"), *paths, python, "-o", str(tree / name)])
 
 
 def environment(tree: Path, name: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ def compare_ids() -> Iterator[bytes]:
 
 def readers() -> Iterator[bytes]:
     """Yield the seeds of `readers.py`: the reader, its option, and the bytes."""
-    numbers = {layout: 1 + place for place, layout in enumerate(iggy.LAYOUTS)}
+    numbers = {layout: 1 + index for index, layout in enumerate(iggy.LAYOUTS)}
     for layout, data in frames():
         for reader in range(POLL + 1):
             yield bytes([reader, numbers[layout]]) + data

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from msgid.errors import InvalidMessage, InvalidMessageId, TruncatedMessage
     from msgid.ids._native import BACKEND as backend
     from msgid.ids.batch import IdBatch
-    from msgid.ids.bulk import IdColumns, parse_batch
+    from msgid.ids.bulk import parse_batch
     from msgid.ids.derived import derive_id, position_id
     from msgid.ids.generator import Generator, explain_node, generate, generate_batch, generate_hex, reseed
     from msgid.ids.message_id import MessageId
@@ -30,7 +30,6 @@ __all__ = [
     "ClientUniqueId",
     "Generator",
     "IdBatch",
-    "IdColumns",
     "InvalidMessage",
     "InvalidMessageId",
     "MessageId",
@@ -57,7 +56,6 @@ _HOMES = {
     "ClientUniqueId": "ids.v0",
     "Generator": "ids.generator",
     "IdBatch": "ids.batch",
-    "IdColumns": "ids.bulk",
     "InvalidMessage": "errors",
     "InvalidMessageId": "errors",
     "MessageId": "ids.message_id",

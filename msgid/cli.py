@@ -27,8 +27,7 @@ from msgid.shared.validate import shown, toml_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from msgid.audit import Severity
-    from msgid.audit.definitions import Format
+    from msgid.audit.definitions import Format, Severity
     from msgid.iggy.wire import Layout
 
 _LAYOUTS = ("auto", "previous", "m45", "batch24", "h56-crc", "h56-xxh3", "h64", "batch256")
@@ -169,23 +168,23 @@ def clean(folder: str, policy: str, layout: Layout, apply: bool, allow_gaps: boo
     table = Table()
     for name in ("segment", "messages to", "bytes", "latest", ""):
         table.add_column(name, overflow="fold")
-    for found in report:
-        segment = found.segment
+    for file in report:
+        segment = file.segment
         latest = "" if segment.latest is None else _shown_time(segment.latest)
-        verdict = "expired" if found.expired else ("kept" if segment.closed else "open")
+        verdict = "expired" if file.expired else ("kept" if segment.closed else "open")
         last = "" if segment.last_offset is None else f"{segment.last_offset:,}"
-        shown = found.path.encode(errors="backslashreplace").decode()
-        row = (shown, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, found.reason))))
+        shown = file.path.encode(errors="backslashreplace").decode()
+        row = (shown, last, f"{segment.size:,}", latest, "\n".join(filter(None, (verdict, file.reason))))
         table.add_row(*map(Text, row))
     if not report and not cleaner.policy.enabled:
         raise click.ClickException(f"the policy {policy} is not enabled: no segment is looked at")
     if not report:
         raise click.ClickException(f"no segments in {folder}: it must hold files such as {0:020}.log")
     Console().print(table)
-    gone = [found.segment.size for found in report if (found.removed if apply else found.expired)]
+    gone = [file.segment.size for file in report if (file.removed if apply else file.expired)]
     done = "removed" if apply else "would be removed; --apply removes them"
     click.echo(f"{len(gone):,} of {len(report):,} segments, {sum(gone):,} bytes: {done}")
-    if apply and any(found.expired and not found.removed for found in report):
+    if apply and any(file.expired and not file.removed for file in report):
         raise click.ClickException("not all expired segments could be removed: the table has the reasons")
 
 
@@ -202,7 +201,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 
 
 @contextlib.contextmanager
-def _store_errors(place: str, action: str) -> Iterator[None]:
+def _store_errors(location: str, action: str) -> Iterator[None]:
     """Print an error of a store in one line: a wrong path, a file of another program, a server that does not answer."""
     try:
         yield
@@ -213,7 +212,7 @@ def _store_errors(place: str, action: str) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split())
         is_of_sqlite = type(error).__module__ == "sqlite3"
-        raise click.ClickException(f"cannot {action} {place}: {reason}" if is_of_sqlite else reason) from None
+        raise click.ClickException(f"cannot {action} {location}: {reason}" if is_of_sqlite else reason) from None
 
 
 def _is_of_database(error: Exception) -> bool:
@@ -230,20 +229,20 @@ def _print_rows(rows: Iterable[Any], as_json: bool, line: Callable[[Any], str]) 
 
 
 @store.command("list", epilog=examples("msgid store list states.db", "msgid store list states.db --keys --json"))
-@click.argument("place", metavar="STORE")
+@click.argument("location", metavar="STORE")
 @click.option("--keys", is_flag=True, help="List the keys, each with its newest version and its kept messages.")
 @_handler
 @_as_json
-def list_store(place: str, keys: bool, handler: str | None, as_json: bool) -> None:
+def list_store(location: str, keys: bool, handler: str | None, as_json: bool) -> None:
     """List the handlers with their numbers of keys and messages, or the keys.
 
     Nothing is changed. A kept message is known as a duplicate. Of a forgotten message, only a hash is kept.
     """
-    with _store_errors(place, "list"):
-        opened = _opened_store(place)
+    with _store_errors(location, "list"):
+        opened = _opened_store(location)
         sizes = [one for one in opened.handlers() if handler in (None, one.handler)]
         if handler is not None and not sizes:
-            raise click.ClickException(f"no handler {handler} in {place}")
+            raise click.ClickException(f"no handler {handler} in {location}")
         if keys:
             _print_rows(
                 opened.keys(handler=handler), as_json,
@@ -261,18 +260,18 @@ def list_store(place: str, keys: bool, handler: str | None, as_json: bool) -> No
 @store.command(
     epilog=examples("msgid store forget states.db 'customer 7'", "msgid store forget states.db 'customer 7' --apply")
 )
-@click.argument("place", metavar="STORE")
+@click.argument("location", metavar="STORE")
 @click.argument("key")
 @_handler
 @click.option("--apply", is_flag=True, help="Delete; without it, only count (dry run).")
 @_as_json
-def forget(place: str, key: str, handler: str | None, apply: bool, as_json: bool) -> None:
+def forget(location: str, key: str, handler: str | None, apply: bool, as_json: bool) -> None:
     """Delete the state of a KEY and its handled messages.
 
     Stop the workers that handle messages of the key first. A message of the key that is redelivered later is new.
     """
-    with _store_errors(place, "forget a key of"):
-        opened = _opened_store(place)
+    with _store_errors(location, "forget a key of"):
+        opened = _opened_store(location)
         versions = opened.history(key, handler=handler)
         if not versions:
             raise click.ClickException(f"no states of key {key}")
@@ -287,18 +286,18 @@ def forget(place: str, key: str, handler: str | None, apply: bool, as_json: bool
 
 
 @store.command(epilog=examples("msgid store show states.db 'customer 7'"))
-@click.argument("place", metavar="STORE")
+@click.argument("location", metavar="STORE")
 @click.argument("key")
 @_as_json
-def show(place: str, key: str, as_json: bool) -> None:
+def show(location: str, key: str, as_json: bool) -> None:
     """Show the versions of a KEY: the state after each, and the message that made it.
 
     Nothing is changed. In JSON, a state that is not JSON itself is text, as Python shows it.
     """
     from msgid.processing import loads
 
-    with _store_errors(place, "show"):
-        versions = _opened_store(place).history(key)
+    with _store_errors(location, "show"):
+        versions = _opened_store(location).history(key)
     for version in versions:
         state = version.state or b"null"
         with contextlib.suppress(ValueError):  # the user's own encoding stays bytes
@@ -306,29 +305,29 @@ def show(place: str, key: str, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps({**version._asdict(), "state": state}, default=repr))
             continue
-        made_by = shown(version.id) if version.id else "a forgotten message"
-        click.echo(f"{shown(version.handler)}, version {version.version}, by {made_by}: {state!r}")
+        maker = shown(version.id) if version.id else "a forgotten message"
+        click.echo(f"{shown(version.handler)}, version {version.version}, by {maker}: {state!r}")
     if not versions:
         raise click.ClickException(f"no states of key {key}")
 
 
-def _opened_store(place: str) -> Any:
+def _opened_store(location: str) -> Any:
     """Return the store of a file, or of a connection string; it must exist."""
     from msgid.processing import PostgresStore, SqliteStore
 
-    if not place:
+    if not location:
         raise click.ClickException("a store must be the path of a file or a connection string, got ''")
-    if os.path.exists(place) or not ("=" in place or "://" in place):
-        if not os.path.exists(place):
-            raise click.ClickException(f"cannot open {place}: the file is missing")
-        if not os.access(place, os.W_OK):
+    if os.path.exists(location) or not ("=" in location or "://" in location):
+        if not os.path.exists(location):
+            raise click.ClickException(f"cannot open {location}: the file is missing")
+        if not os.access(location, os.W_OK):
             raise click.ClickException(
-                f"cannot open {place}: you may not write to it, and SQLite would leave files beside it that keep its "
-                "owner out: run the command as its owner, or give it a copy of the file and of its -wal"
+                f"cannot open {location}: you may not write to it, and SQLite would leave files beside it that keep "
+                "its owner out: run the command as its owner, or give it a copy of the file and of its -wal"
             )
-        _check_store(place)
-        return SqliteStore(place)
-    return PostgresStore(place, create=False)
+        _check_store(location)
+        return SqliteStore(location)
+    return PostgresStore(location, create=False)
 
 
 def _check_store(file: str) -> None:
@@ -399,7 +398,7 @@ AUDIT_GROUPS = {
     "Input": ("format",),
     "Columns": ("id", "source", "offset", "timestamp", "landed", "content", "parent", "incarnation", "timezone"),
     "Checks": ("holes", "producers", "without", "sent", "sent_columns", "digests"),
-    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow"),
+    "Report": ("report", "openmetrics", "as_json", "fail_on", "allow", "quiet"),
 }
 """The options of ``audit`` by task, those of Spark's command, too."""
 _AUDIT_GROUPS = {
@@ -481,20 +480,20 @@ class AuditOutput(NamedTuple):
         for option, file in files.items():
             check_written(option, file, inputs)
 
-    def finish(self, found: Any) -> None:
+    def finish(self, report: Any) -> None:
         """Print a report, write its files, and exit with status 3 if it has findings of a severity."""
         at = datetime.now(timezone.utc).isoformat(sep=" ", timespec="seconds")
         typed = click.get_current_context().meta["typed"].encode(errors="backslashreplace").decode()
-        getattr(found, "local", found).title = f"{typed}, {at}, msgid {library.__version__}"
-        click.echo(found.to_json() if self.as_json else found)
+        getattr(report, "local", report).title = f"{typed}, {at}, msgid {library.__version__}"
+        click.echo(report.to_json() if self.as_json else report)
         try:
             if self.report:
-                found.to_html(self.report)
+                report.to_html(self.report)
             if self.openmetrics:
-                write_whole(self.openmetrics, found.to_openmetrics())
+                write_whole(self.openmetrics, report.to_openmetrics())
         except OSError as error:
             raise click.ClickException(f"cannot write the report: {error}") from None
-        failure = found.failure(self.fail_on, self.allow) if self.fail_on else None
+        failure = report.failure(self.fail_on, self.allow) if self.fail_on else None
         if failure:
             click.echo(f"audit failed: {failure}", err=True)
             sys.exit(AUDIT_FAILED)
@@ -644,15 +643,15 @@ def audit(
             raise click.UsageError(SENT_COLUMN_ALONE)
         from msgid.audit import audit_file
 
-        found = audit_file(inputs_of(files), **read, **named)
+        result = audit_file(inputs_of(files), **read, **named)
     else:
         from msgid.audit import compare
 
         left = None if sent is None else input_of(sent)
         columns = compared_columns(named, sent_columns)
-        found = compare(left, inputs_of(files), digests=digests, **read, **columns)
-    lists.write(found)
-    output.finish(found)
+        result = compare(left, inputs_of(files), digests=digests, **read, **columns)
+    lists.write(result)
+    output.finish(result)
 
 
 @msgid.command(
@@ -689,17 +688,17 @@ def trace(
             check_written("report", report, [*inputs, store])
         with _store_errors(store or "", "read"):
             opened = None if store is None else _opened_store(store.removeprefix("sqlite:"))
-            found = traced(given, list(inputs), store=opened, **named)
+            story = traced(given, list(inputs), store=opened, **named)
         if report is not None:
-            found.to_html(report)
+            story.to_html(report)
     except Exception as error:
         if not isinstance(error, click.ClickException | OSError | ImportError | ValueError):
             raise
         reason = " ".join((error.message if isinstance(error, click.ClickException) else str(error)).split())
         click.echo(f"Error: {reason}", err=True)
         sys.exit(WRONG_INPUT)
-    click.echo(found.to_json() if as_json else found)
-    sys.exit(0 if found.found else WRONG_INPUT if found.unread else NOT_FOUND)
+    click.echo(story.to_json() if as_json else story)
+    sys.exit(0 if story.exists else WRONG_INPUT if story.unread else NOT_FOUND)
 
 
 @msgid.command(
@@ -722,9 +721,9 @@ def doctor(given: tuple[str, ...], id: str | None, timestamp: str | None, as_jso
     from msgid.audit import _doctor
 
     if all(map(library.is_valid, given)):
-        found = _doctor.doctor(given)
+        diagnosis = _doctor.doctor(given)
     elif len(given) > 1:
         raise click.UsageError("pass one FILE, or valid IDs")
     else:
-        found = _doctor.doctor_file(input_of(given[0]), id, timestamp, format=format)
-    click.echo(found.to_json() if as_json else found)
+        diagnosis = _doctor.doctor_file(input_of(given[0]), id, timestamp, format=format)
+    click.echo(diagnosis.to_json() if as_json else diagnosis)

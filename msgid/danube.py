@@ -255,8 +255,8 @@ class StreamMessage:
         """
         fields = self._present()
         fields["msg_id"] = self.msg_id._asdict()
-        made: bytes = _message_class()(**fields).SerializeToString(deterministic=True)
-        return made
+        raw: bytes = _message_class()(**fields).SerializeToString(deterministic=True)
+        return raw
 
     def _present(self) -> dict[str, Any]:
         """Return the fields that are not None, by name."""
@@ -286,7 +286,7 @@ class StreamMessage:
             unknown = sorted(field.field_number for field in fields)
             if unknown:
                 raise InvalidMessage(f"unknown protobuf field {unknown[0]} in {what}, of another release of Danube")
-        at, held = read.msg_id, read.HasField
+        at, has_field = read.msg_id, read.HasField
         # The names are written out, because a loop over them takes half of the time.
         return cls(
             read.request_id,
@@ -294,11 +294,11 @@ class StreamMessage:
             read.payload,
             read.publish_time,
             read.producer_name,
-            read.subscription_name if held("subscription_name") else None,
+            read.subscription_name if has_field("subscription_name") else None,
             dict(read.attributes),
-            read.schema_id if held("schema_id") else None,
-            read.schema_version if held("schema_version") else None,
-            read.routing_key if held("routing_key") else None,
+            read.schema_id if has_field("schema_id") else None,
+            read.schema_version if has_field("schema_version") else None,
+            read.routing_key if has_field("routing_key") else None,
         )
 
     def to_json(self) -> str:
@@ -348,22 +348,22 @@ def _checked(value: object, fields: dict[str, tuple[int, str]], optional: set[st
     unknown = set(value) - set(fields)
     if unknown:
         raise InvalidMessage(f"unknown field {quote(min(unknown))} in {what}")
-    found = {}
+    checked = {}
     for name, (_, type) in fields.items():
-        held = value.get(name)
-        if held is None and name in optional:
+        content = value.get(name)
+        if content is None and name in optional:
             if name == "broker_addr":
-                held = ""
+                content = ""
             else:
                 continue
         if type in ("UINT64", "UINT32"):
             most = UINT64_MAX if type == "UINT64" else UINT32_MAX
-            if not in_range(held, 0, most):
-                raise InvalidMessage(f"{name} must be an integer of 0 to {most}, got {quote(held)}")
-        elif type != "MESSAGE" and not is_utf8(held):
-            raise InvalidMessage(f"{name} must be text, got {quote(held)}")
-        found[name] = held
-    return found
+            if not in_range(content, 0, most):
+                raise InvalidMessage(f"{name} must be an integer of 0 to {most}, got {quote(content)}")
+        elif type != "MESSAGE" and not is_utf8(content):
+            raise InvalidMessage(f"{name} must be text, got {quote(content)}")
+        checked[name] = content
+    return checked
 
 
 @cache

@@ -143,13 +143,13 @@ class Record:
         names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
         if missing := [name for name in names[:4] if not hasattr(message, name)]:
             raise InvalidMessage(f"a message of a consumer must have {missing[0]}, got {quote(message)}")
-        found = {name: getattr(message, name, None) for name in names}
-        row = {name: value() if callable(value) else value for name, value in found.items()}
+        attributes = {name: getattr(message, name, None) for name in names}
+        row = {name: value() if callable(value) else value for name, value in attributes.items()}
         if isinstance(row["timestamp"], tuple):  # confluent-kafka returns (type, milliseconds)
             row["timestamp"] = row["timestamp"][-1] if row["timestamp"] else None
         if row["timestamp"] in (None, -1):  # Kafka's number for a message without a timestamp
-            place = f"{row['topic']}/{row['partition']}/{row['offset']}"
-            raise InvalidMessage(f"timestamp is missing in the message {place}: {_NO_TIME}")
+            position = f"{row['topic']}/{row['partition']}/{row['offset']}"
+            raise InvalidMessage(f"timestamp is missing in the message {position}: {_NO_TIME}")
         # The broker's own number is in milliseconds, even if a producer has sent seconds.
         return cls.of({**row, "timestamp": moment_of("timestamp", row["timestamp"])})
 

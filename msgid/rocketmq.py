@@ -289,7 +289,7 @@ class RowLog(NamedTuple):
 
 
 def log_of(topic: str, queue: int, properties: Mapping[str, str]) -> RowLog:
-    """Return the place of a row. No other function decides it; `spark_ext.formats.rocketmq.place` is the same column.
+    """Return the log of a row. No other function decides it; `spark_ext.formats.rocketmq.log_of` is the same column.
 
     A push consumer shows a redelivered message with its first topic, and the queue and offset of a retry topic.
 

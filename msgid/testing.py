@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from msgid.ids.derived import position_id
-from msgid.processing import Append, Entry, Message, Output, Processor, Reading, dumps, loads, run
+from msgid.processing import Message, Output, Processor, dumps, loads, run
 from msgid.processing.flow import next_action
+from msgid.processing.store import Append, Entry, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,11 +76,11 @@ class StoreTests:
         store = open_store()
         add(store, "a", b"first", key="taken")
         wanted = [("new", "x"), ("taken", "x"), ("other", "x")]
-        found = store.read("h", wanted)
+        readings = store.read("h", wanted)
         add(open_store(), "b", b"second", key="taken")
         appends = [
             Append(key, one.version, one.state, [entry("x", b"x" * 400), entry("y", b"y")])
-            for (key, _), one in zip(wanted, found, strict=True)
+            for (key, _), one in zip(wanted, readings, strict=True)
         ]
         assert store.append("h", appends) == [True, False, True]
         assert read(store, "y", key="new") == Reading(2, b"x" * 400, 2, SUM)
@@ -91,24 +92,24 @@ class StoreTests:
         store = open_store()
         add(store, "a", b"first")
         add(store, "b", b"second")
-        found = store.read("h", [("key", id) for id in ("a", "x", "b", "y", "x")])
-        assert [one.state for one in found] == [None, b"second", b"first", b"second", b"second"]
-        assert [one.handled for one in found] == [1, None, 2, None, None]
+        readings = store.read("h", [("key", id) for id in ("a", "x", "b", "y", "x")])
+        assert [one.state for one in readings] == [None, b"second", b"first", b"second", b"second"]
+        assert [one.handled for one in readings] == [1, None, 2, None, None]
 
     def test_any_text_and_any_bytes_come_back(self, open_store: Callable[[], Store]) -> None:
         """Keys, IDs and names are compared exactly; states and outputs may be empty or large."""
         store = open_store()
         texts = ["", "key", "KEY", "key ", "k\u00e9y", "\u65e5" * 333, "'; --", "\U0001f600"]
         states = [b"", bytes(range(256)) * 2000]
-        for place, text in enumerate(texts):
-            state, last = states[place % 2], entry(f"{text}!", b"last", outputs=states[place % 2])
+        for index, text in enumerate(texts):
+            state, last = states[index % 2], entry(f"{text}!", b"last", outputs=states[index % 2])
             assert add(store, text or "-", state, key=text, handler=text or "-")
-            (found,) = store.read(text or "-", [(text, last.id)])
-            assert found.state == state
+            (reading,) = store.read(text or "-", [(text, last.id)])
+            assert reading.state == state
             assert store.append(text or "-", [Append(text, 1, state, [last])]) == [True]
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             reading = read(open_store(), f"{text}!", key=text, handler=text or "-")
-            assert reading == Reading(2, states[place % 2], 2, SUM, states[place % 2])
+            assert reading == Reading(2, states[index % 2], 2, SUM, states[index % 2])
             assert len(store.history(text)) == 2  # noqa: PLR2004
 
     def test_two_handlers_do_not_see_each_other(self, open_store: Callable[[], Store]) -> None:
@@ -188,8 +189,8 @@ class StoreTests:
             for id, stored_at in zip("ab", times, strict=True):
                 assert add(store, id, id.encode(), key=key, stored_at=stored_at)
         assert store.forget(5, keys=True) == 4  # noqa: PLR2004
-        found = open_store().read("h", [("old", "x"), ("first", "a"), ("last", "b")])
-        assert found == [Reading(0, None), Reading(2, None, 1, SUM), Reading(2, b"a", 2, SUM)]
+        readings = open_store().read("h", [("old", "x"), ("first", "a"), ("last", "b")])
+        assert readings == [Reading(0, None), Reading(2, None, 1, SUM), Reading(2, b"a", 2, SUM)]
 
     def test_append_to_a_forgotten_key_of_an_old_version_stores_nothing(self, open_store: Callable[[], Store]) -> None:
         """A worker has read the key before it was forgotten: the key stays new, or keeps its newer state."""
@@ -206,14 +207,14 @@ class StoreTests:
     def test_forget_key_deletes_the_key_of_one_handler(self, open_store: Callable[[], Store]) -> None:
         """The other handlers and keys stay as they are, and forgotten messages are still too late."""
         store = open_store()
-        places = [("one", "key"), ("one", "other"), ("two", "key")]
+        keys = [("one", "key"), ("one", "other"), ("two", "key")]
         for id, stored_at in (("a", 1), ("b", 9)):
-            for handler, key in places:
+            for handler, key in keys:
                 assert add(store, id, id.encode(), key=key, handler=handler, stored_at=stored_at)
-        assert store.forget(5) == len(places)
+        assert store.forget(5) == len(keys)
         assert open_store().forget_key("key", handler="one") == 1
-        assert [read(store, "a", key, handler).forgotten for handler, key in places] == [1, 1, 1]
-        assert [read(store, "b", key, handler).handled for handler, key in places] == [None, 2, 2]
+        assert [read(store, "a", key, handler).forgotten for handler, key in keys] == [1, 1, 1]
+        assert [read(store, "b", key, handler).handled for handler, key in keys] == [None, 2, 2]
 
     def test_workers_that_are_killed_between_steps_handle_each_message_once(
         self, open_store: Callable[[], Store]
@@ -349,9 +350,11 @@ def add(
     at: int | None = None,
 ) -> bool:
     """Append one entry, whose state may be made from the one before it; return whether it was stored."""
-    found = read(store, id, key, handler)
-    made = state(found.state) if callable(state) else state
-    return store.append(handler, [Append(key, found.version, found.state, [entry(id, made, stored_at, at=at)])])[0]
+    newest = read(store, id, key, handler)
+    new_state = state(newest.state) if callable(state) else state
+    return store.append(handler, [Append(key, newest.version, newest.state, [entry(id, new_state, stored_at, at=at)])])[
+        0
+    ]
 
 
 def read(store: Store, id: str, key: str = "key", handler: str = "h") -> Reading:

@@ -18,8 +18,8 @@ def entry(version: str, changelog: str) -> str:
     Raises:
         ValueError: if the changelog does not have the version, or its entry is empty.
     """
-    found = re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.M)
-    text = re.split(r"^(?:## |\[\S+\]: )", changelog[found.end() :], maxsplit=1, flags=re.M)[0] if found else ""
+    heading = re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.M)
+    text = re.split(r"^(?:## |\[\S+\]: )", changelog[heading.end() :], maxsplit=1, flags=re.M)[0] if heading else ""
     if not text.strip():
         raise ValueError(f"CHANGELOG.md must have an entry with a date for {version}")
     return text.strip()

@@ -272,14 +272,14 @@ def _id_text(id: Any) -> Any:
     return F.when(is_binary, F.hex(id)).otherwise(id)
 
 
-def _place(offset: Any) -> tuple[Any, Any, Any]:
+def _offset(offset: Any) -> tuple[Any, Any, Any]:
     """Return an offset as a bigint, whether it is in range, and its text.
 
     The parameter is a DOUBLE, which keeps the fraction of an offset that is not an integer.
     """
-    place = offset.try_cast("bigint")
-    shown = F.coalesce(F.when(offset == place, place.cast("string")), offset.cast("string"))
-    return place, place.between(0, layout.OFFSET_MAX) & (offset == place), shown.cast("string")
+    whole = offset.try_cast("bigint")
+    shown = F.coalesce(F.when(offset == whole, whole.cast("string")), offset.cast("string"))
+    return whole, whole.between(0, layout.OFFSET_MAX) & (offset == whole), shown.cast("string")
 
 
 def _struct(fields: Mapping[str, Any]) -> Any:
@@ -320,7 +320,7 @@ _PARTS: Final[dict[Any, Any]] = {
     moment_columns.shown_moment: lambda at: F.floor(at).cast("string"),
     crc.word: lambda raw: F.call_function("_msgid_word", raw),
     v0.time_of_month: lambda *parts: F.call_function("_msgid_time_of_month", *parts),
-    making._place: _place,
+    making._offset: _offset,
     reading._parsed: lambda text, otherwise: _or(
         F.call_function("_msgid_v1_of_bytes", id_text.v1_bytes(text)), text, otherwise
     ),

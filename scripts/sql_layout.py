@@ -61,7 +61,7 @@ def _lines(sql: str, indent: int) -> list[str]:
     start = masked.find("(")
     if start < 0:
         return [" " * indent + sql]
-    stop = next(place for place in range(start + 1, len(sql)) if masked[place] == ")" and depths[place] == 0)
+    stop = next(index for index in range(start + 1, len(sql)) if masked[index] == ")" and depths[index] == 0)
     end = stop + 1 + sql[stop + 1 :].startswith(",")
     inner, rest = _lines(sql[start + 1 : stop], indent + 1), _lines(sql[end:], indent)
     return [" " * indent + sql[: start + 1], *inner, " " * indent + sql[stop:end], *rest]

@@ -2,7 +2,6 @@
 
 from spark_ext.auditing.comparison import compare as compare
 from spark_ext.auditing.comparison import digest as digest
-from spark_ext.auditing.spark_report import AuditReport as AuditReport
 from spark_ext.auditing.table_audit import audit as audit
 from spark_ext.auditing.tracing import trace as trace
 from spark_ext.columns.expiry import is_expired as is_expired
@@ -59,6 +58,5 @@ from spark_ext.tables.table_formats import (
 )
 from spark_ext.tables.upsert import (
     PostgresError as PostgresError,
-    Upserted as Upserted,
     upsert_postgres as upsert_postgres,
 )

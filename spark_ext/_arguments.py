@@ -57,9 +57,9 @@ def named_column(df: DataFrame, name: str) -> str | None:
     for wanted in (name, quoted[1].replace("``", "`")) if quoted else (name,):
         if wanted in df.columns:
             return wanted
-        found = [column for column in df.columns if column.lower() == wanted.lower()]
-        if len(found) == 1 and not is_exact:
-            return found[0]
+        alike = [column for column in df.columns if column.lower() == wanted.lower()]
+        if len(alike) == 1 and not is_exact:
+            return alike[0]
     return None
 
 
@@ -74,10 +74,10 @@ def required_column(df: DataFrame, argument: str, name: Any) -> str:
         If the column is missing.
     """
     check_name(argument, name)
-    found = named_column(df, name)
-    if found is None:
+    column = named_column(df, name)
+    if column is None:
         raise ValueError(f"{argument} must be a column of the DataFrame, got {name!r}; it has {df.columns}")
-    return found
+    return column
 
 
 def free_name(df: DataFrame, wanted: str) -> str:

@@ -131,15 +131,15 @@ def _pandas_column(function: Callable[..., Any], type: pyarrow.DataType, *column
         import pandas as pd
         import pyarrow
 
-        arrays = ([held[0] if len(held) else None for held in one] for one in values)
+        arrays = ([cells[0] if len(cells) else None for cells in one] for one in values)
         result = function(*(pyarrow.array(one) for one in arrays))
         return pd.DataFrame({"value": pd.Series([_plain(one, type) for one in result.to_pylist()], dtype=object)})
 
     applied.__annotations__ = {"values": pd.Series, "return": pd.DataFrame}
     returns = StructType([StructField("value", from_arrow_type(type))])
     make_udf: Any = pandas_udf  # its stubs know no structs
-    held = (F.array_compact(F.array(column)) for column in columns)
-    result: Column = make_udf(applied, returns)(*held).getField("value")
+    compacted = (F.array_compact(F.array(column)) for column in columns)
+    result: Column = make_udf(applied, returns)(*compacted).getField("value")
     return result
 
 
@@ -150,9 +150,9 @@ def _plain(value: Any, type: pyarrow.DataType) -> Any:
     if value is None:
         return None
     if pyarrow.types.is_map(type):
-        return {key: _plain(held, type.item_type) for key, held in value}
+        return {key: _plain(item, type.item_type) for key, item in value}
     if pyarrow.types.is_struct(type):
         return {field.name: _plain(value[field.name], field.type) for field in type}
     if pyarrow.types.is_list(type):
-        return [_plain(held, type.value_type) for held in value]
+        return [_plain(item, type.value_type) for item in value]
     return value

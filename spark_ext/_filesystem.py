@@ -45,10 +45,10 @@ def filesystem(path: str) -> tuple[pafs.FileSystem, str]:
     import pyarrow.fs as pafs
 
     path = resolve(path)
-    found = _URL.fullmatch(path)
-    if found is None:
+    match = _URL.fullmatch(path)
+    if match is None:
         return pafs.LocalFileSystem(), path
-    scheme, authority, inner = found[1], found[2] or "", found[3]
+    scheme, authority, inner = match[1], match[2] or "", match[3]
     if scheme == "dbfs" and _DBFS.is_dir():
         return pafs.LocalFileSystem(), f"{_DBFS}{inner}"
     # One client per process and server: a client does not work after a fork.
@@ -68,20 +68,20 @@ def resolve(path: str) -> str:
     ('s3://lake/orders/2026', '/data/a%20b')
     """
     check_utf8(path)
-    found = _URL.fullmatch(path)
-    if found is None:
+    match = _URL.fullmatch(path)
+    if match is None:
         path = _qualified(path)
-        found = _URL.fullmatch(path)
-        if found is None:
+        match = _URL.fullmatch(path)
+        if match is None:
             return path
-    scheme, authority, inner = found[1].lower(), found[2] or "", found[3]
+    scheme, authority, inner = match[1].lower(), match[2] or "", match[3]
     inner = posixpath.normpath(inner).replace("//", "/") if inner else ""
     inner = "" if inner == "/" else inner
     if scheme == "file":
         if authority:
             raise PathError(f"a file URL must not name a host, got {path!r}")
         return inner or "/"
-    return f"{_SAME.get(scheme, scheme)}:{'//' if found[2] is not None else ''}{authority}{inner}"
+    return f"{_SAME.get(scheme, scheme)}:{'//' if match[2] is not None else ''}{authority}{inner}"
 
 
 def check_utf8(path: str) -> None:
@@ -119,10 +119,10 @@ def _opened(scheme: str, authority: str, process: int, endpoint: str | None) -> 
     root = f"{scheme}://{authority}/"
     if scheme in _ARROW:
         try:
-            found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(root)
+            opened: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(root)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise PathError(f"cannot use {root}: {error}") from None
-        return found
+        return opened
     try:
         import fsspec
 
@@ -172,7 +172,7 @@ def _configured() -> str | None:
         tree = ET.parse(Path(folder) / "core-site.xml") if folder else None
     except (OSError, ET.ParseError):
         return None
-    found = (
+    settings = (
         [] if tree is None else [entry for entry in tree.iter("property") if entry.findtext("name") == "fs.defaultFS"]
     )
-    return found[-1].findtext("value") if found else None
+    return settings[-1].findtext("value") if settings else None

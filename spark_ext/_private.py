@@ -114,7 +114,7 @@ class Workers(NamedTuple):
     """The number of tasks that run at once."""
 
 
-def place_of_workers(spark: SparkSession) -> Workers | None:
+def workers_of(spark: SparkSession) -> Workers | None:
     """Return the Python workers of a session; None for those of a local master, which run on the driver's machine.
 
     Reason: no public function of a session of Spark Connect returns its application or its number of cores. Spark 3.5
@@ -152,7 +152,7 @@ def driver_worker_problem(spark: SparkSession, packages: Sequence[str]) -> str |
         return None
     context: Any = spark.sparkContext
     program = "import sys, " + ", ".join(packages) + "; print('%d.%d' % sys.version_info[:2])"
-    paths = [found for found in (context.environment.get("PYTHONPATH"),) if found]
+    paths = [path for path in (context.environment.get("PYTHONPATH"),) if path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(("PYTHONHOME",), "")}
     environment = {name: value for name, value in environment.items() if value}
     try:
@@ -178,7 +178,7 @@ def default_filesystem(spark: SparkSession) -> str | None:
     Over Spark Connect, only the session's own settings are known; None if they lack it.
     """
     if not is_classic(spark):
-        return next((found for name in _DEFAULT if (found := spark.conf.get(name, None))), None)
+        return next((address for name in _DEFAULT if (address := spark.conf.get(name, None))), None)
     internal: Any = spark
     return str(internal._jsparkSession.sessionState().newHadoopConf().get(_DEFAULT[0]))
 
@@ -329,10 +329,10 @@ def words_of(error: BaseException, condition: str) -> str:
     '[BAD] row: - k : -1'
     """
     text = str(error)
-    place = text.find(f"[{condition}]")
-    if place < 0:
+    start = text.find(f"[{condition}]")
+    if start < 0:
         return text.strip().split("\n")[0]
-    words = re.split(r"\n\s+at |\nCaused by|\n\n|\nJVM stacktrace| SQLSTATE: ", text[place:], maxsplit=1)[0]
+    words = re.split(r"\n\s+at |\nCaused by|\n\n|\nJVM stacktrace| SQLSTATE: ", text[start:], maxsplit=1)[0]
     return " ".join(words.split())
 
 
@@ -388,8 +388,8 @@ def unreadable_file(error: BaseException) -> str | None:
     >>> unreadable_file(RuntimeError("Encountered error while reading file file:/in/a.parquet. Could not read footer."))
     '/in/a.parquet'
     """
-    found = _UNREADABLE.search(str(error))
-    return None if found is None else re.sub("^file:(//)?", "", unquote(found[1]))
+    match = _UNREADABLE.search(str(error))
+    return None if match is None else re.sub("^file:(//)?", "", unquote(match[1]))
 
 
 def python_error_in(error: BaseException, pattern: str) -> str | None:
@@ -408,8 +408,8 @@ def python_error_in(error: BaseException, pattern: str) -> str | None:
     >>> python_error_in(RuntimeError("in worker:\nValueError: buckets must be 8\n at X"), r"ValueError: (buckets .*)")
     'buckets must be 8'
     """
-    found = re.search(pattern, str(error))
-    return None if found is None else found[1].strip()
+    match = re.search(pattern, str(error))
+    return None if match is None else match[1].strip()
 
 
 def is_lost_commit(error: BaseException) -> bool:
@@ -492,11 +492,11 @@ def _create(spark: SparkSession, model: SqlDefinition, wanted: Sequence[SqlDefin
         private.conf().set(key, value)
     private.sql(model.statement)
     form = private.sessionState().catalog().lookupFunctionInfo(identifier(model.name)).getUsage()
-    made = []
+    functions = []
     for one in wanted:
         parts = sequence([resource(file, _ONLY_PART + stored_like(form, one))])
-        made.append(read(stored(identifier(one.name), _SQL_FUNCTION, parts), parser))
-    for function in made:
+        functions.append(read(stored(identifier(one.name), _SQL_FUNCTION, parts), parser))
+    for function in functions:
         session.sessionState().catalog().registerSQLScalarFunction(function, True)
 
 

@@ -30,10 +30,13 @@ class NoJava(RuntimeError):
         )
 
 
-def session() -> SparkSession:
+def session(*, quiet: bool = False) -> SparkSession:
     """Return the session of ``spark-submit`` or ``SPARK_REMOTE``, or else one with the master of Spark's configuration.
 
     Without a master in ``spark-defaults.conf``, the session has all cores of this machine. Its state store is RocksDB.
+
+    Args:
+        quiet: Whether a new session does not show Spark's progress bar, which only a terminal gets.
 
     Raises:
         NoJava: if a local session is needed and Java is missing.
@@ -48,11 +51,13 @@ def session() -> SparkSession:
         if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
             raise NoJava
         if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise spark-submit has set these
-            quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+            logging = Path(__file__).with_name("log4j2.properties").as_uri()
             wanted = {
                 "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),  # Spark's own progress bar
-                "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+                "spark.ui.showConsoleProgress": str(
+                    not quiet and sys.stderr.isatty()
+                ).lower(),  # Spark's own progress bar
+                "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
                 # Each call of a function would tell the JVM its line of Python: half of the time to build a plan.
                 "spark.python.sql.dataFrameDebugging.enabled": "false",
             }
@@ -88,5 +93,5 @@ def configured_settings() -> set[str]:
         lines = (folder / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
     except OSError:
         return set()
-    found = (_SETTING.match(line) for line in lines)
-    return {match[1] for match in found if match}
+    matches = (_SETTING.match(line) for line in lines)
+    return {match[1] for match in matches if match}

@@ -22,10 +22,10 @@ from spark_ext._private import (
     conditions_of,
     driver_worker_problem,
     ignored_wheels,
-    place_of_workers,
     python_error_in,
     silence_of_driver_worker,
     words_of,
+    workers_of,
 )
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
     WorkerError
         if a worker lacks a package, or has another version of `msgid` or another minor version of Python.
     """
-    place = place_of_workers(spark)
-    if place is None or {(place.application, stateful), (place.application, True)} & _checked:
+    running = workers_of(spark)
+    if running is None or {(running.application, stateful), (running.application, True)} & _checked:
         return
     wheels = ignored_wheels(spark)
     if wheels:
@@ -185,20 +185,20 @@ def check_workers(spark: SparkSession, *, stateful: bool = False) -> None:
     missing = driver_worker_problem(spark, _OF_STATE[:-1]) if stateful else None
     if missing is not None:
         raise WorkerError(f"{WORKER_ERROR}on the driver cannot run: {missing}. {_GUIDE}")
-    tasks = min(max(place.tasks, 1), _MAX_TASKS)
+    tasks = min(max(running.tasks, 1), _MAX_TASKS)
     ask = _asking((*_PACKAGES, *(_OF_STATE if stateful else ())))
     try:
-        found = spark.range(0, tasks, 1, tasks).mapInArrow(ask, _WORKER_FIELDS).collect()
+        answers = spark.range(0, tasks, 1, tasks).mapInArrow(ask, _WORKER_FIELDS).collect()
     except Exception as error:
         raise WorkerError(_explained(error)) from None
-    workers = [row.asDict() for row in found]
+    workers = [row.asDict() for row in answers]
     _judge(workers)
     if stateful and any(SESSION_FILES.search(f"{worker['file']} {worker['python']}") for worker in workers):
         raise WorkerError(
             f"{WORKER_ERROR}cannot run a stream: Spark does not give it the files of addArtifacts. Start the server of "
             f"Spark Connect with the packages. {_GUIDE}"
         )
-    _checked.add((place.application, stateful))
+    _checked.add((running.application, stateful))
 
 
 def _asking(packages: tuple[str, ...]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -235,7 +235,7 @@ def _explained(error: Exception) -> str:
     return f"{WORKER_ERROR}cannot run: {cause_of(error)}. {_GUIDE}"
 
 
-def _judge(found: list[dict[str, Any]]) -> None:
+def _judge(workers: list[dict[str, Any]]) -> None:
     """Raise for the first worker that cannot run functions; warn about another core.
 
     Raises
@@ -243,7 +243,7 @@ def _judge(found: list[dict[str, Any]]) -> None:
     WorkerError
         if a worker lacks a package or has another version.
     """
-    for worker in sorted(found, key=str):
+    for worker in sorted(workers, key=str):
         where = f"{worker['python']} on {worker['host']}"
         if worker["version"] not in (None, msgid.__version__):
             raise WorkerError(
@@ -251,9 +251,9 @@ def _judge(found: list[dict[str, Any]]) -> None:
             )
         if worker["missing"]:
             raise WorkerError(f"{WORKER_ERROR}cannot import {worker['missing']}; {where}. {_GUIDE}")
-    other = sorted({worker["host"] for worker in found if worker["backend"] != msgid.backend})
+    other = sorted({worker["host"] for worker in workers if worker["backend"] != msgid.backend})
     if other:
         cores = {"c": "the C core", "python": "the pure-Python reference"}
-        theirs = next(worker["backend"] for worker in found if worker["host"] == other[0])
+        theirs = next(worker["backend"] for worker in workers if worker["host"] == other[0])
         note = f"run {cores[theirs]} of msgid, and the driver {cores[msgid.backend]}"
         warnings.warn(f"the workers on {', '.join(other[:3])} {note}", CoreNote, stacklevel=3)

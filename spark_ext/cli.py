@@ -139,14 +139,17 @@ def spark_ext(modules: tuple[str, ...]) -> None:
 
 _IDS_GROUPS = {
     "Input": ("column", "format", "options"),
-    "Output": ("output", "table_format", "overwrite", "show"),
+    "Output": ("output", "table_format", "overwrite", "show", "quiet"),
     "New IDs": ("source", "offset", "at", "timezone"),
 }
 _MESSAGES_GROUPS = {
     "Input": ("format", "files"),
-    "Output": ("output", "table_format", "overwrite", "show"),
+    "Output": ("output", "table_format", "overwrite", "show", "quiet"),
     "Schemas": ("registry", "subject", "policy", "framing"),
 }
+
+
+_quiet = click.option("-q", "--quiet", is_flag=True, help="Do not show Spark's progress, and no notes about workers.")
 
 
 @spark_ext.command(
@@ -168,6 +171,7 @@ _MESSAGES_GROUPS = {
 @_options
 @click.option("--overwrite", is_flag=True, help="Replace the tables in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of written rows to print.")
+@_quiet
 @click.option(
     "--source",
     multiple=True,
@@ -176,7 +180,7 @@ _MESSAGES_GROUPS = {
 @click.option("--offset", help="With --source: the column of the offset in the log.")
 @click.option("--at", help="With --source: the column of the row's time: Unix seconds, or text with a UTC offset.")
 @click.option("--timezone", help="With --source: the zone of times without one.  [default: such times are malformed]")
-def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> None:
+def ids(input: str, output: str, overwrite: bool, show: int, quiet: bool, **named: Any) -> None:
     """Parse the IDs in files of messages, or add IDs to their rows.
 
     INPUT is a file or folder of text, CSV, TSV, JSON or Parquet. Its columns are kept, and one column is added for each
@@ -186,12 +190,12 @@ def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> No
     from spark_ext.jobs import ids_job as job
     from spark_ext.jobs._input import format_of
 
-    place = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
-    position = place if any(place) else None
-    with _one_line_errors(output):
+    columns = job.Position(*(named.pop(name) for name in ("source", "offset", "at", "timezone")))
+    position = columns if any(columns) else None
+    with _one_line_errors(output, quiet=quiet):
         if position is not None:
             position.check()
-        spark = session()
+        spark = session(quiet=quiet)
         format = named.pop("format") or format_of(input)
         column = named.pop("column") or ("value" if format == "text" and position is None else "id")
         result = job.run(
@@ -239,7 +243,10 @@ def ids(input: str, output: str, overwrite: bool, show: int, **named: Any) -> No
 )
 @click.option("--overwrite", is_flag=True, help="Replace the table in the output folder.")
 @click.option("--show", type=click.IntRange(min=0), default=0, help="Number of messages to print.")
-def messages(input: str, output: str, overwrite: bool, show: int, table_format: str, **options: Any) -> None:
+@_quiet
+def messages(
+    input: str, output: str, overwrite: bool, show: int, quiet: bool, table_format: str, **options: Any
+) -> None:
     """Write messages to one table: their IDs, offsets, states, checksums and payloads.
 
     INPUT is a file or folder: Iggy's .log segments, text files with one JSON message per line, Parquet files with a
@@ -251,9 +258,9 @@ def messages(input: str, output: str, overwrite: bool, show: int, table_format: 
     from spark_ext.jobs._output import written
 
     source = job.Source(**options)
-    with _one_line_errors(output):
+    with _one_line_errors(output, quiet=quiet):
         source.check()
-        spark = session()
+        spark = session(quiet=quiet)
         result = job.run(spark, input, output, source, mode=_mode(overwrite), table_format=table_format)
         table = written(spark, f"{output}/{job.MESSAGES}") if show else None
         if table is not None:
@@ -278,8 +285,14 @@ _audit_format = click.option(
 @audit_options
 @_audit_format
 @_options
+@_quiet
 def audit(
-    input: str, sent: str | None, sent_columns: tuple[str, ...], digests: tuple[str, str] | None, **options: Any
+    input: str,
+    sent: str | None,
+    sent_columns: tuple[str, ...],
+    digests: tuple[str, str] | None,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Find the lost, duplicated and late messages of a table by their IDs and offsets.
 
@@ -303,13 +316,13 @@ def audit(
         named = compared_columns(named, sent_columns)
     else:
         rules_in(named)
-    with _one_line_errors(input):
-        found = job.run(session(), input, sent, digests=digests, **job_options, **named)
-    output.finish(found)
+    with _one_line_errors(input, quiet=quiet):
+        result = job.run(session(quiet=quiet), input, sent, digests=digests, **job_options, **named)
+    output.finish(result)
 
 
 @contextmanager
-def _one_line_errors(output: str) -> Iterator[None]:
+def _one_line_errors(output: str, *, quiet: bool = False) -> Iterator[None]:
     """Print errors that a user can correct as one line, without a traceback; print warnings of the jobs too."""
     from pyspark.errors import AnalysisException, PySparkException
 
@@ -330,7 +343,7 @@ def _one_line_errors(output: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.showwarning = show
             warnings.simplefilter("default", InputWarning)
-            warnings.simplefilter("default", CoreNote)
+            warnings.simplefilter("ignore" if quiet else "default", CoreNote)
             yield
     except (NoJava, NotImplementedError, BadInput, PathError, ImportError, OSError, WorkerError) as error:
         raise click.ClickException(str(error)) from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def installed() -> list[ModuleType]:
     """Return all rivals that can be imported, msgid first."""
-    found = []
+    modules = []
     for info in pkgutil.iter_modules(__path__):
         rival = importlib.import_module(f"{__name__}.{info.name}")
         try:
@@ -28,5 +28,5 @@ def installed() -> list[ModuleType]:
         except ImportError as missing:
             print(f"left out: {rival.DISTRIBUTION} ({missing})")
         else:
-            found.append(rival)
-    return sorted(found, key=lambda rival: rival.DISTRIBUTION != "msgid")
+            modules.append(rival)
+    return sorted(modules, key=lambda rival: rival.DISTRIBUTION != "msgid")

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 import spark_ext
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from audit_tables import Made, make
+from audit_tables import Contents, make
 from rounds import machine, table
 
 START = 1_795_219_200
@@ -87,17 +87,17 @@ def audit_clean(df: DataFrame) -> None:
     assert spark_ext.audit(df, source="source", offset="offset").local.findings == []
 
 
-def audit_faulty(df: DataFrame, made: Made) -> None:
+def audit_faulty(df: DataFrame, table: Contents) -> None:
     """Audit the table of a user, and check that the report has its numbers."""
     report = spark_ext.audit(df, source=["topic", "partition"], offset="offset", timestamp="timestamp").local
     numbers = [
         sum(finding.count for finding in report.findings if finding.check == check)
         for check in ("missing_offsets", "duplicate_messages", "duplicate_ids")
     ]
-    assert (report.rows, *numbers) == (made.rows, made.lost, made.repeated, made.repeated), numbers
+    assert (report.rows, *numbers) == (table.rows, table.lost, table.repeated, table.repeated), numbers
 
 
-def by_hand(df: DataFrame, made: Made) -> None:
+def by_hand(df: DataFrame, table: Contents) -> None:
     """Find the repeated IDs and the missing ranges by two queries."""
     df.createOrReplaceTempView("messages")
     spark = df.sparkSession
@@ -113,7 +113,7 @@ def by_hand(df: DataFrame, made: Made) -> None:
         WHERE following > offset + 1
         """
     ).collect()
-    assert (sum(row.n - 1 for row in repeated), sum(row.n for row in missing)) == (made.repeated, made.lost)
+    assert (sum(row.n - 1 for row in repeated), sum(row.n for row in missing)) == (table.repeated, table.lost)
 
 
 def measured(spark: SparkSession, name: str, df: DataFrame, rows: int, logs: int, sides) -> Measured:
@@ -144,12 +144,12 @@ def measured_clean(spark: SparkSession, rows: int, logs: int, folder: str) -> Me
 def measured_faulty(spark: SparkSession, name: str, rows: int, folder: str) -> Measured:
     """Measure the table of a user."""
     path = Path(folder, f"{FAULTY[name]}-{rows}.parquet")
-    made = make(path, rows, FAULTY[name])
+    table = make(path, rows, FAULTY[name])
     df = spark.read.parquet(str(path))
-    return measured(spark, name, df, rows, 8, (lambda: by_hand(df, made), lambda: audit_faulty(df, made)))
+    return measured(spark, name, df, rows, 8, (lambda: by_hand(df, table), lambda: audit_faulty(df, table)))
 
 
-def goals(found: list[Measured], small: float) -> list[str]:
+def goals(measures: list[Measured], small: float) -> list[str]:
     """Return one line per goal: the figure, the goal and whether it is met."""
 
     def line(what: str, value: float, goal: float) -> str:
@@ -158,10 +158,10 @@ def goals(found: list[Measured], small: float) -> list[str]:
     lines = [line(f"audit of {SMALL:,} rows, seconds", small, 3)]
     lines += [
         line(f"{one.name}, {one.rows:,} rows: audit / two queries by hand", one.audited / one.by_hand, 1.0)
-        for one in found
+        for one in measures
         if one.name in FAULTY
     ]
-    by_size = {(one.rows, one.logs): one for one in found if one.name == CLEAN}
+    by_size = {(one.rows, one.logs): one for one in measures if one.name == CLEAN}
     spread, hot = by_size.get((COMPARED, LOGS)), by_size.get((COMPARED, 1))
     if spread is not None:
         ratio = spread.audited / spread.by_hand
@@ -189,7 +189,7 @@ def main() -> None:
     builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.executor.memory", "2g").config("spark.sql.shuffle.partitions", "16")
     begin = time.perf_counter()
-    found = []
+    measures = []
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
@@ -210,17 +210,17 @@ def main() -> None:
                 if name == CLEAN
                 else measured_faulty(spark, name, rows, folder)
             )
-            found.append(one)
+            measures.append(one)
         spark.stop()
     print(f"\n{machine()}; an executor of 2 cores and 2 GB; the median of alternating rounds; load {load:.1f}\n")
     heads = ["table", "rows", "logs", "by hand, s", "audit(df), s", "times", "JVM's heap, MB", "peak of Python, MB"]
     lines = [
         [one.name, f"{one.rows:,}", f"{one.logs:,}", f"{one.by_hand:.1f}", f"{one.audited:.1f}",
          f"{one.audited / one.by_hand:.2f}", f"{one.heap:.0f}", f"{one.python:.0f}"]
-        for one in found
+        for one in measures
     ]  # fmt: skip
     print(table(heads, lines))
-    print("", *goals(found, small), sep="\n")
+    print("", *goals(measures, small), sep="\n")
 
 
 if __name__ == "__main__":

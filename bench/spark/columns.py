@@ -141,7 +141,9 @@ def registration_seconds(spark: SparkSession) -> list[list[str]]:
         spark_ext.register(one)
         taken.append(time.perf_counter() - start)
     named = zip(("register, cold, seconds", "register, warm, seconds"), taken, (3, 1), strict=True)
-    return [[name, f"{found:.2f}", f"at most {most}", "yes" if found <= most else "NO"] for name, found, most in named]
+    return [
+        [name, f"{seconds:.2f}", f"at most {most}", "yes" if seconds <= most else "NO"] for name, seconds, most in named
+    ]
 
 
 def rows_of_ids(spark: SparkSession, rows: int) -> DataFrame:
@@ -153,15 +155,15 @@ def rows_of_ids(spark: SparkSession, rows: int) -> DataFrame:
         spark_ext.assign_id("bench", 1_795_219_200).alias("id"),
         v0.otherwise(F.upper(F.md5(F.col("id").cast("string")))).alias("v0"),
     )
-    held = df.cache()
-    held.count()
-    return held
+    cached = df.cache()
+    cached.count()
+    return cached
 
 
 def goals(spark: SparkSession, rows: int, rounds: int) -> None:
     """Measure both sides of each goal in turns, and print the ratio beside the goal."""
     print(table(list(PRINTED), registration_seconds(spark)), flush=True)
-    numbers, held = spark.range(0, rows, 1, 4), rows_of_ids(spark, rows)
+    numbers, ids = spark.range(0, rows, 1, 4), rows_of_ids(spark, rows)
     few = rows // 20  # the form with conv is slow
     hashed = F.concat(F.unhex(F.lit(PARENT)), F.unhex(F.lit("00")), F.col("id").cast("string").cast("binary"))
     pairs = {
@@ -172,8 +174,8 @@ def goals(spark: SparkSession, rows: int, rounds: int) -> None:
         ),
         "position_id of a log in two columns, the same": (
             0.6,
-            held.select(spark_ext.position_id(F.concat_ws("/", "v0", F.col("number") % 8), "number", "number")),
-            held.select(F.expr("uuid()")),
+            ids.select(spark_ext.position_id(F.concat_ws("/", "v0", F.col("number") % 8), "number", "number")),
+            ids.select(F.expr("uuid()")),
         ),
         "derive_id against sha2 of the same input": (
             0.9,
@@ -182,17 +184,17 @@ def goals(spark: SparkSession, rows: int, rounds: int) -> None:
         ),
         "derive_id of a column of parents, the same": (
             0.9,
-            held.select(spark_ext.derive_id("id", "v0")),
-            held.select(F.sha2(F.concat(F.unhex("id"), F.unhex(F.lit("00")), F.col("v0").cast("binary")), 256)),
+            ids.select(spark_ext.derive_id("id", "v0")),
+            ids.select(F.sha2(F.concat(F.unhex("id"), F.unhex(F.lit("00")), F.col("v0").cast("binary")), 256)),
         ),
         "msgid_parse in SQL against parse_id": (
             0.9,
-            held.selectExpr("msgid_parse(id)"),
-            held.select(spark_ext.parse_id("id")),
+            ids.selectExpr("msgid_parse(id)"),
+            ids.select(spark_ext.parse_id("id")),
         ),
         "parse_v0 against its form with conv": (
             2.0,
-            held.select(spark_ext.parse_v0("v0")),
+            ids.select(spark_ext.parse_v0("v0")),
             rows_of_ids(spark, few).select(parse_v0_by_conv("v0")),
             few,
         ),
@@ -203,9 +205,9 @@ def goals(spark: SparkSession, rows: int, rounds: int) -> None:
         ),
     }
     for name, (least, ours, other, *size) in pairs.items():
-        found = measure({"ours": ours, "other": other}, {"ours": rows, "other": size[0] if size else rows}, rounds)
-        ratio = found["ours"] / found["other"]
-        shown = f"{ratio:.2f} ({found['ours']:.2f} to {found['other']:.2f} M rows a second)"
+        rates = measure({"ours": ours, "other": other}, {"ours": rows, "other": size[0] if size else rows}, rounds)
+        ratio = rates["ours"] / rates["other"]
+        shown = f"{ratio:.2f} ({rates['ours']:.2f} to {rates['other']:.2f} M rows a second)"
         line = [name, shown, f"at least {least}", "yes" if ratio >= least else "NO"]
         print(table_row(line), flush=True)
 

@@ -64,8 +64,8 @@ def rows_scanned(spark: SparkSession, job: int) -> int:
     store = spark._jsparkSession.sharedState().statusStore()
     time.sleep(1)  # Spark writes the metrics of a query after its end
     executions, total = store.executionsList(), 0
-    for place in range(executions.size()):
-        execution = executions.apply(place)
+    for index in range(executions.size()):
+        execution = executions.apply(index)
         if execution.executionId() < job:
             continue
         values = store.executionMetrics(execution.executionId())
@@ -105,15 +105,15 @@ def main() -> None:
         landed(sent, rows).write.parquet(f"{folder}/landed")
         sides = [sent, spark.read.parquet(f"{folder}/landed")]
         counted, _ = taken(lambda: sent.groupBy("id").count().write.format("noop").mode("overwrite").save())
-        made, seconds = [], []
+        both_digests, seconds = [], []
         for name, side in zip(("sent", "landed"), sides, strict=True):
-            made_of = spark_ext.digest(side, **columns)
-            time_of, _ = taken(partial(made_of.write.parquet, f"{folder}/{name}-digest"))
+            digest = spark_ext.digest(side, **columns)
+            time_of, _ = taken(partial(digest.write.parquet, f"{folder}/{name}-digest"))
             seconds.append(time_of)
-            made.append(spark.read.parquet(f"{folder}/{name}-digest"))
-        blocks = made[0].count()
+            both_digests.append(spark.read.parquet(f"{folder}/{name}-digest"))
+        blocks = both_digests[0].count()
         begin = spark._jsparkSession.sharedState().statusStore().executionsCount()
-        compared, report = taken(lambda: spark_ext.compare(*sides, **columns, digests=made).local)
+        compared, report = taken(lambda: spark_ext.compare(*sides, **columns, digests=both_digests).local)
         scanned = rows_scanned(spark, begin)
         whole, full = taken(lambda: spark_ext.compare(*sides, **columns).local)
         assert report.differences == full.differences
@@ -121,17 +121,28 @@ def main() -> None:
         spark.stop()
     read = sum(report.rows_read)
     print(f"\n{machine()}; local[2], 2 GB; {rows:,} rows on each side in {LOGS} logs\n")
-    billion = BILLION / rows
-    heads = ["", f"{rows:,} rows", f"{BILLION:,} rows, calculated"]
+    billion, of_digest = BILLION / rows, sum(seconds) / 2
+    heads = ["", f"{rows:,} rows", "per million rows", f"{BILLION:,} rows, calculated"]
+    millions = rows / 1e6
     lines = [
-        ["groupBy(id).count() of one side, s", f"{counted:.1f}", ""],
-        ["digest of one side, s", f"{sum(seconds) / 2:.1f}", f"{billion * sum(seconds) / 2:,.0f}"],
-        ["bytes of the digest", f"{64 * blocks:,}", f"{64 * -(-BILLION // 65_536):,}"],
-        ["compare of the digests, s", f"{compared:.1f}", f"{compared:.1f}"],
-        ["compare of all rows, s", f"{whole:.1f}", f"{billion * whole:,.0f}"],
-        ["rows of both sides in the blocks", f"{read:,}", f"{read:,}"],
-        ["rows that the scans read, all queries", f"{scanned:,}", ""],
-        ["part of the rows in the blocks", f"{100 * read / (2 * rows):.3f} %", f"{100 * read / (2 * BILLION):.5f} %"],
+        ["groupBy(id).count() of one side, s", f"{counted:.1f}", f"{counted / millions:.2f}", ""],
+        ["digest of one side, s", f"{of_digest:.1f}", f"{of_digest / millions:.2f}", f"{billion * of_digest:,.0f}"],
+        [
+            "bytes of the digest",
+            f"{64 * blocks:,}",
+            f"{64 * blocks / millions:,.0f}",
+            f"{64 * -(-BILLION // 65_536):,}",
+        ],
+        ["compare of the digests, s", f"{compared:.1f}", f"{compared / millions:.2f}", f"{compared:.1f}"],
+        ["compare of all rows, s", f"{whole:.1f}", f"{whole / millions:.2f}", f"{billion * whole:,.0f}"],
+        ["rows of both sides in the blocks", f"{read:,}", "", f"{read:,}"],
+        ["rows that the scans read, all queries", f"{scanned:,}", "", ""],
+        [
+            "part of the rows in the blocks",
+            f"{100 * read / (2 * rows):.3f} %",
+            "",
+            f"{100 * read / (2 * BILLION):.5f} %",
+        ],
     ]
     print(table(heads, lines))
 

@@ -49,7 +49,7 @@ def fields(text: Column) -> dict[str, Column]:
     ends_in_zero = number(offset_field.stop - 1, offset_field.stop) == 0
     is_ambiguous = is_broker_shaped & (offset >= layout.AMBIGUOUS_OFFSET_MIN) & ends_in_zero
     is_broker = is_broker_shaped & ~is_ambiguous
-    ipv4 = F.concat_ws(".", *(decimal(F.substring(address, place, 2)) for place in range(1, 9, 2)))
+    ipv4 = F.concat_ws(".", *(decimal(F.substring(address, start, 2)) for start in range(1, 9, 2)))
     return {
         "kind": F.when(is_ambiguous, F.lit(layout.KIND_AMBIGUOUS))
         .when(is_broker, F.lit(layout.KIND_BROKER_OFFSET))

@@ -25,15 +25,15 @@ print(msgid.backend, (time.perf_counter() - begin) / {ROWS} * 1e9)
 
 def measure() -> dict[str, float]:
     """Return the median of the nanoseconds per ID of each core; the cores take turns."""
-    found: dict[str, list[float]] = {}
+    by_core: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         for pure in ("", "1"):
             environment = {**os.environ, "MSGID_PURE": pure}
             environment = {name: value for name, value in environment.items() if value}
             done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, env=environment)
             core, nanoseconds = done.stdout.split()
-            found.setdefault(core.decode(), []).append(float(nanoseconds))
-    return {core: statistics.median(values) for core, values in found.items()}
+            by_core.setdefault(core.decode(), []).append(float(nanoseconds))
+    return {core: statistics.median(values) for core, values in by_core.items()}
 
 
 if __name__ == "__main__":

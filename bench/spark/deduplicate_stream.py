@@ -158,9 +158,9 @@ def main() -> None:
     print(table(["IDs", "in the state", *ways, "ratio", "ratio of the floor", "largest Python worker"], []), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
-        for kind, held in itertools.product(arguments.ids, arguments.state):
-            source = f"{folder}/in-{kind}-{held}"
-            sizes = [PRELOAD] * (held * 10 // 9 // PRELOAD) + [held * 10 // 9 % PRELOAD // 10 * 10]
+        for kind, in_state in itertools.product(arguments.ids, arguments.state):
+            source = f"{folder}/in-{kind}-{in_state}"
+            sizes = [PRELOAD] * (in_state * 10 // 9 // PRELOAD) + [in_state * 10 // 9 % PRELOAD // 10 * 10]
             first = 0
             for size in [size for size in sizes if size] + [arguments.rows] * arguments.batches:
                 messages(spark, first, size, kind).write.mode("append").parquet(source)
@@ -172,7 +172,7 @@ def main() -> None:
                 for way in ways:
                     watch = WorkerMemory()
                     watch.start()
-                    checkpoint = f"{folder}/checkpoint-{kind}-{held}-{way}-{round}"
+                    checkpoint = f"{folder}/checkpoint-{kind}-{in_state}-{way}-{round}"
                     rate = rates(spark, way, source, checkpoint, arguments.batches)
                     watch.stopped.set()
                     taken[way].append(rate)
@@ -180,7 +180,7 @@ def main() -> None:
             medians = [statistics.median(taken[way]) for way in ways]
             shown = [
                 kind,
-                f"{held:,}",
+                f"{in_state:,}",
                 *(f"{rate:,.0f}" for rate in medians),
                 *(f"{rate / medians[0]:.2f}" for rate in medians[1:]),
             ]

@@ -53,14 +53,14 @@ def count(state: Any, message: Message, context: Context) -> Any:
 def stateless(rows: pd.DataFrame) -> pd.DataFrame:
     """Run the same handler over the rows of a bucket, on states that live as long as this call."""
     states: dict[str, bytes] = {}
-    made = []
+    outputs = []
     for id, customer, amount, note in zip(rows["id"], rows["customer"], rows["amount"], rows["note"], strict=True):
         message = Message(id, customer, {"amount": amount, "note": note})
         context = Context(message)
         before = states.get(customer)
         states[customer] = dumps(count(None if before is None else loads(before), message, context))
-        made += [(output.id, dumps(output.body).decode()) for output in context.outputs]
-    return pd.DataFrame(made, columns=["id", "body"])
+        outputs += [(output.id, dumps(output.body).decode()) for output in context.outputs]
+    return pd.DataFrame(outputs, columns=["id", "body"])
 
 
 FILES: Final = 2
@@ -74,11 +74,11 @@ class Floor(StatefulProcessor):
         self._rows = handle.getValueState("rows", "rows bigint")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        held = self._rows.get()[0] if self._rows.exists() else 0
+        count = self._rows.get()[0] if self._rows.exists() else 0
         for frame in rows:
-            held += len(frame)
+            count += len(frame)
             yield pd.DataFrame({"id": frame["id"], "body": frame["customer"]})
-        self._rows.update((held,))
+        self._rows.update((count,))
 
     def close(self) -> None:
         pass
@@ -135,8 +135,8 @@ def batch_rates(progress: list[Any]) -> list[float]:
 
 def workers_memory() -> int:
     """Return the memory of the largest Python worker, in bytes."""
-    found = [child.memory_info().rss for child in psutil.Process().children(recursive=True) if "python" in child.name()]
-    return max(found, default=0)
+    sizes = [child.memory_info().rss for child in psutil.Process().children(recursive=True) if "python" in child.name()]
+    return max(sizes, default=0)
 
 
 def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int, kind: str) -> None:
@@ -201,15 +201,15 @@ def restart(spark: SparkSession, folder: str, keys: int) -> None:
     # Another program, so that no state is in memory.
     start = time.perf_counter()
     subprocess.run([sys.executable, __file__, "--resume", folder], check=True)
-    told = f"restart with {keys:,} keys in state and 1,000 messages, the whole program"
-    print(f"{told}: {time.perf_counter() - start:.1f} s\n", flush=True)
+    what = f"restart with {keys:,} keys in state and 1,000 messages, the whole program"
+    print(f"{what}: {time.perf_counter() - start:.1f} s\n", flush=True)
 
 
 def resume(spark: SparkSession, folder: str) -> None:
     """Run the query of `restart` again, and print the seconds of its micro-batch."""
     seconds, progress = run(spark_ext.process(stream(spark, f"{folder}/keys"), "customer", count), f"{folder}/keys-0")
-    told = json.dumps({name: progress[0].durationMs[name] for name in ("addBatch", "triggerExecution")})
-    print(f"the query: {seconds:.1f} s (milliseconds: {told})", flush=True)
+    millis = json.dumps({name: progress[0].durationMs[name] for name in ("addBatch", "triggerExecution")})
+    print(f"the query: {seconds:.1f} s (milliseconds: {millis})", flush=True)
 
 
 def main() -> None:

@@ -69,6 +69,7 @@ HEADERS = [
     "rows per s",
     "worker MB",
     "checkpoint MB",
+    "per million IDs",
 ]
 
 
@@ -115,11 +116,11 @@ class Watch(threading.Thread):
 
     def at(self, moment: float) -> tuple[float, float, float]:
         """Return the CPU of the JVM and of Python, and the peak memory, until a time."""
-        _, *found = self.seen[max(bisect_right(self.seen, (moment, float("inf"), 0.0, 0.0)) - 1, 0)]
-        return tuple(found)
+        _, *sample = self.seen[max(bisect_right(self.seen, (moment, float("inf"), 0.0, 0.0)) - 1, 0)]
+        return tuple(sample)
 
 
-class Found(NamedTuple):
+class BatchCost(NamedTuple):
     """Medians of a micro-batch, and means over all of them."""
 
     millis: float
@@ -179,7 +180,7 @@ def began(progress: StreamingQueryProgress) -> float:
 
 def measured(
     spark: SparkSession, folder: str, source: str, way: str, filled: int, groups: dict[int, int]
-) -> tuple[dict[int, Found], float]:
+) -> tuple[dict[int, BatchCost], float]:
     """Return what each size of a micro-batch costs, and the MB of the checkpoint."""
     checkpoint = f"{source}-{way}"
     watch = Watch(folder)
@@ -191,7 +192,7 @@ def measured(
     watch.stopped.set()
     watch.join()
     progress = [p for p in running.recentProgress if p["numInputRows"]][filled:]
-    found = {}
+    costs = {}
     for rows, count in groups.items():
         group, progress = progress[:count], progress[count:]
         millis = [one["durationMs"]["triggerExecution"] for one in group]
@@ -199,25 +200,25 @@ def measured(
         before, (jvm, python, peak) = watch.at(start), watch.at(began(group[-1]) + millis[-1] / 1000)
         cpu = (jvm - before[0]) / len(group), (python - before[1]) / len(group)
         written = watch.written(start, end) / sum(one["numInputRows"] for one in group)
-        found[rows] = Found(statistics.median(millis), *cpu, written, peak)
+        costs[rows] = BatchCost(statistics.median(millis), *cpu, written, peak)
     size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
-    return found, size
+    return costs, size
 
 
 def messages_per_key(spark: SparkSession, folder: str, total: int, per_key: list[int]) -> dict[int, float]:
     """Return the messages per second of `process` in the second half of all messages, by the messages of each key."""
-    found = {}
+    rates = {}
     for number in [per_key[0], *per_key]:  # the first run warms up
         keys = max(total // number, 1)
-        source = f"{folder}/per-key-{len(found)}-{number}"
+        source = f"{folder}/per-key-{len(rates)}-{number}"
         customer = F.concat(F.lit("customer "), (F.col("id") % keys).cast("string"))
         process_bench.write(spark, source, 0, max(total, number), customer, 4)
         df = spark_ext.process(process_bench.stream(spark, source), "customer", process_bench.count)
         _, progress = process_bench.run(df, f"{source}-checkpoint")
         half = progress[2:]
         millis = sum(one.durationMs["triggerExecution"] for one in half)
-        found[number] = sum(one.numInputRows for one in half) / millis * 1000
-    return found
+        rates[number] = sum(one.numInputRows for one in half) / millis * 1000
+    return rates
 
 
 def main() -> None:
@@ -253,12 +254,12 @@ def main() -> None:
             groups = {rows: arguments.batches or MEASURED.get(rows, 4) for rows in arguments.rows}
             filled = write_all(spark, source, kind, entries, groups)
             for way in arguments.ways:
-                found, size = measured(spark, folder, source, way, filled, groups)
-                for rows, one in found.items():
+                costs, size = measured(spark, folder, source, way, filled, groups)
+                for rows, one in costs.items():
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate
                     cells = [f"{one.millis:,.0f}", f"{one.jvm:.2f}", f"{one.python:.2f}", f"{one.written:,.0f}"]
-                    cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}"]
+                    cells += [f"{rate:,.0f}", f"{one.worker:,.0f}", f"{size:,.0f}", f"{size / entries * 1e6:,.0f}"]
                     print(table_row([kind, f"{entries:,}", f"{rows:,}", way, *cells]), flush=True)
         spark.stop()
     if "floor" in arguments.ways:

@@ -44,12 +44,12 @@ PARTS = 2
 
 def rows(spark: SparkSession, start: int, number: int, *, random: bool = False) -> DataFrame:
     """Return rows with ascending or random keys."""
-    place = F.col("id")
-    log, at = F.lit("kafka://orders/3"), F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(place / 1000))
+    offset = F.col("id")
+    log, at = F.lit("kafka://orders/3"), F.timestamp_seconds(F.lit(1_795_219_200) + F.floor(offset / 1000))
     id = F.expr("sha2(CAST(id AS STRING), 224)") if random else spark_ext.position_id(log, "id", at)
-    payload = F.sha2(F.concat(F.lit("p"), place.cast("string")), 256)
+    payload = F.sha2(F.concat(F.lit("p"), offset.cast("string")), 256)
     return spark.range(start, start + number, 1, PARTS).select(
-        id.alias("id"), place.alias("place"), at.alias("at"), payload.alias("payload")
+        id.alias("id"), offset.alias("place"), at.alias("at"), payload.alias("payload")
     )
 
 
@@ -62,9 +62,9 @@ def stored(df: DataFrame, path: str) -> DataFrame:
 def texts(df: DataFrame) -> list[list[bytes]]:
     """Return the lines of a COPY, in as many parts as there are connections."""
     lines = df.select(F.concat_ws("\t", "id", "place", F.concat(F.col("at").cast("string"), F.lit("+00")), "payload"))
-    made = [row[0] for row in lines.collect()]
-    size = -(-len(made) // PARTS)
-    parts = [made[place : place + size] for place in range(0, len(made), size)]
+    rows = [row[0] for row in lines.collect()]
+    size = -(-len(rows) // PARTS)
+    parts = [rows[index : index + size] for index in range(0, len(rows), size)]
     return [
         ["".join(f"{line}\n" for line in part[at : at + 10_000]).encode() for at in range(0, size, 10_000)]
         for part in parts
@@ -141,19 +141,25 @@ def beside_copy(spark: SparkSession, address: str, number: int, rounds: int, fol
             df, address, "upserted", latest_by="place"
         ),
     }
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    seconds_of: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
         for name, way in ways.items():
             if "present" not in name:
-                for made in ("bare", "upserted"):
-                    ran(address, f"DROP TABLE IF EXISTS {made}, {made}_conflicts", f"CREATE TABLE {made} ({COLUMNS})")
+                for target in ("bare", "upserted"):
+                    ran(
+                        address,
+                        f"DROP TABLE IF EXISTS {target}, {target}_conflicts",
+                        f"CREATE TABLE {target} ({COLUMNS})",
+                    )
             if "half" in name:
                 spark_ext.upsert_postgres(half, address, "upserted")
             ran(address, "CHECKPOINT")
             taken = measured(address, way)
             if turn:
-                found[name].append(taken)
-    medians = {name: [statistics.median(values) for values in zip(*all, strict=True)] for name, all in found.items()}
+                seconds_of[name].append(taken)
+    medians = {
+        name: [statistics.median(values) for values in zip(*all, strict=True)] for name, all in seconds_of.items()
+    }
     bare, lines = medians["a bare COPY"], []
     for name, (seconds, cpu) in medians.items():
         ratio = seconds / bare[0]

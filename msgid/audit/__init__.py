@@ -24,24 +24,17 @@ if TYPE_CHECKING:
     from msgid.audit._doctor import collision_risk, doctor
     from msgid.audit._run import audit_file, audit_ids, audit_table
     from msgid.audit.comparison import compare
-    from msgid.audit.definitions import CHECKS, Severity
+    from msgid.audit.definitions import CHECKS
     from msgid.audit.digests import digest, merge_digests
-    from msgid.audit.facts import Finding, Gap
     from msgid.audit.options import AuditOptions, ColumnNames
     from msgid.audit.report import Report
-    from msgid.audit.story import Event, Trace
     from msgid.audit.tracing import trace
 
 __all__ = [
     "CHECKS",
     "AuditOptions",
     "ColumnNames",
-    "Event",
-    "Finding",
-    "Gap",
     "Report",
-    "Severity",
-    "Trace",
     "audit_file",
     "audit_ids",
     "audit_table",
@@ -55,12 +48,12 @@ __all__ = [
 
 # A module is imported when one of its names is first used (PEP 562).
 _HOMES = {
-    "AuditOptions": "options", "CHECKS": "definitions", "ColumnNames": "options", "Finding": "facts", "Gap": "facts",
-    "Report": "report", "Severity": "definitions", "collision_risk": "_doctor", "doctor": "_doctor",
+    "AuditOptions": "options", "CHECKS": "definitions", "ColumnNames": "options", "Report": "report",
+    "collision_risk": "_doctor", "doctor": "_doctor",
 }  # fmt: skip
 _OF_DUCKDB = {
     "audit_file": "_run", "audit_ids": "_run", "audit_table": "_run", "compare": "comparison",
-    "digest": "digests", "merge_digests": "digests", "Event": "story", "Trace": "story", "trace": "tracing",
+    "digest": "digests", "merge_digests": "digests", "trace": "tracing",
 }  # fmt: skip
 
 

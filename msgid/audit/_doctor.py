@@ -161,7 +161,7 @@ def doctor(ids: Iterable[Any], times: Iterable[int | None] | None = None) -> Dia
     nodes = {id.node for id in parsed if isinstance(id, MessageId) and id.origin == "mac"}
     shared = {layout.format_mac(node): reason for node in sorted(nodes) if (reason := shared_by(node))}
     most = max((_busiest(sample) for sample in generators), default=0)
-    risks = [_risk(sample, found) for sample, found in fingerprints]
+    risks = [_risk(sample, guess) for sample, guess in fingerprints]
     return Diagnosis(
         rows=len(parsed) + len(others),
         makers=_makers(fingerprints, others),
@@ -196,12 +196,12 @@ def _grouped(ids: Iterable[Any], times: Iterable[int | None] | None) -> tuple[li
 def _makers(fingerprints: list[tuple[Sample, Fingerprint]], others: list[object]) -> list[Maker]:
     """Return a row for each set of clients, the most IDs first."""
     rows: dict[tuple[str, ...], Maker] = {}
-    for sample, found in sorted(fingerprints, key=lambda one: -len(one[0].ids)):
-        earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
-        rows[found.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
-    for found, count in Counter(map(_order_of_uuid, others)).items():
-        earlier = rows.get(found.clients, Maker(found.clients, 0, 0, found.evidence))
-        rows[found.clients] = earlier._replace(ids=earlier.ids + count)
+    for sample, guess in sorted(fingerprints, key=lambda one: -len(one[0].ids)):
+        earlier = rows.get(guess.clients, Maker(guess.clients, 0, 0, guess.evidence))
+        rows[guess.clients] = earlier._replace(ids=earlier.ids + len(sample.ids), generators=earlier.generators + 1)
+    for guess, count in Counter(map(_order_of_uuid, others)).items():
+        earlier = rows.get(guess.clients, Maker(guess.clients, 0, 0, guess.evidence))
+        rows[guess.clients] = earlier._replace(ids=earlier.ids + count)
     return sorted(rows.values(), key=lambda maker: (-maker.ids, maker.clients))
 
 
@@ -232,14 +232,14 @@ def _busiest(sample: Sample) -> int:
     return max(Counter(id.seconds for id in set(sample.ids) if isinstance(id, MessageId)).values(), default=0)
 
 
-def _risk(sample: Sample, found: Fingerprint) -> float:
+def _risk(sample: Sample, guess: Fingerprint) -> float:
     """Return the risk that a second process with the node and pid of a generator makes an equal ID within a day."""
     if not isinstance(sample.ids[0], MessageId) or sample.ids[0].origin != "mac":
         return 0.0
-    if found.clients == (MSGID,):
+    if guess.clients == (MSGID,):
         rate = _busiest(sample)
         return collision_risk([rate, rate / 2], _DAY)
-    return float(COUNT_FROM_0.issuperset(found.clients))
+    return float(COUNT_FROM_0.issuperset(guess.clients))
 
 
 def doctor_file(
@@ -403,8 +403,8 @@ def fingerprint(sample: Sample) -> Fingerprint:
     if isinstance(first, BrokerOffsetId):
         return Fingerprint((BROKER,), "an address, a port and an offset in a commit log")
     rules = _OF_V1 if isinstance(first, MessageId) else _OF_V0
-    found = next((found for rule in rules if (found := rule(sample))), None)
-    return found or Fingerprint((UNKNOWN,), _seen(sample))
+    guess = next((guess for rule in rules if (guess := rule(sample))), None)
+    return guess or Fingerprint((UNKNOWN,), _seen(sample))
 
 
 def _seen(sample: Sample) -> str:

@@ -67,27 +67,27 @@ def ids_source(duck: Any, ids: Iterable[Any]) -> Source:
         TypeError: if ``ids`` is one ID, or a table.
     """
     check_ids(ids)
-    return _source_of_columns(duck, "the IDs", _Frame(["id"], lambda place: arrow_of(ids)), None)
+    return _source_of_columns(duck, "the IDs", _Frame(["id"], lambda index: arrow_of(ids)), None)
 
 
 def _frame_of(table: Any) -> _Frame | None:
     """Return a table in memory by its columns; None for one whose rows come as a stream."""
     if isinstance(table, pa.Table | pa.RecordBatch):
-        return _Frame(table.schema.names, lambda place: of_field(table.schema.field(place), table.column(place)))
+        return _Frame(table.schema.names, lambda index: of_field(table.schema.field(index), table.column(index)))
     if isinstance(table, Mapping):
         columns = list(table.values())
-        return _Frame([str(name) for name in table], lambda place: arrow_of(columns[place]))
+        return _Frame([str(name) for name in table], lambda index: arrow_of(columns[index]))
     if is_of("pandas", table) and hasattr(table, "columns"):
-        return _Frame([str(name) for name in table.columns], lambda place: arrow_of(table.iloc[:, place]))
+        return _Frame([str(name) for name in table.columns], lambda index: arrow_of(table.iloc[:, index]))
     if is_of("polars", table, "DataFrame"):
-        return _Frame(list(table.columns), lambda place: arrow_of(table.to_series(place)))
+        return _Frame(list(table.columns), lambda index: arrow_of(table.to_series(index)))
     several = isinstance(table, pa.Array | pa.ChunkedArray | Sequence) or is_of("numpy", table, "ndarray")
     several = several and not isinstance(table, str | bytes | bytearray | memoryview)
     if several and len(table) and all(isinstance(row, Mapping) for row in table):
         names = list(dict.fromkeys(name for row in table for name in row))
-        return _Frame([str(name) for name in names], lambda place: arrow_of([row.get(names[place]) for row in table]))
+        return _Frame([str(name) for name in names], lambda index: arrow_of([row.get(names[index]) for row in table]))
     if several or (hasattr(table, "to_numpy") and hasattr(table, "name")):
-        return _Frame(["id"], lambda place: arrow_of(table))
+        return _Frame(["id"], lambda index: arrow_of(table))
     if is_table(table):
         return None
     hint = "; audit_file reads a file" if isinstance(table, str | os.PathLike) else ""
@@ -102,12 +102,12 @@ def _source_of_columns(duck: Any, name: str, frame: _Frame, wanted: set[str] | N
     arrays: dict[str, Any] = {}
     refused: dict[str, str] = {}
     kinds = dict.fromkeys(frame.names, "unknown")
-    for place, column in enumerate(frame.names):
-        if frame.names.index(column) != place:
+    for index, column in enumerate(frame.names):
+        if frame.names.index(column) != index:
             refused[column] = f"it has several columns {quote(column)}"
         elif wanted is None or column in wanted:
             try:
-                arrays[column] = readable(frame.column(place))
+                arrays[column] = readable(frame.column(index))
             except UnreadColumn as error:
                 refused[column], kinds[column] = f"the column {quote(column)} {error}", error.type
     lengths = {len(array) for array in arrays.values()}
@@ -122,7 +122,7 @@ def _registered(
 ) -> Source:
     """Return Arrow arrays as a source; a column without one is not in use."""
     relation = duck.new_name("frame")
-    own = {column: f"column{place}" for place, column in enumerate(arrays)}
+    own = {column: f"column{index}" for index, column in enumerate(arrays)}
     refused = dict(refused)
     no_column = pa.table({"row": pa.nulls(0)})
     try:
@@ -170,20 +170,20 @@ class _Stream:
         self._open, self._first = open, reader
         self.names: list[str] = list(reader.schema.names)
         self.refused: dict[str, str] = {}
-        self._places: list[int] = []
+        self._indexes: list[int] = []
         fields = []
         self._given = list(reader.schema)
-        for place, field in enumerate(self._given):
+        for index, field in enumerate(self._given):
             name = field.name
-            if self.names.index(name) != place:
+            if self.names.index(name) != index:
                 self.refused[name] = f"it has several columns {quote(name)}"
             elif wanted is None or name in wanted:
                 empty = _empty(field)
                 if empty is None or _type_in_duck(duck, empty) is None:
                     self.refused[name] = f"the column {quote(name)} is of {field.type}: cast it to text"
                 else:
-                    self._places.append(place)
-                    fields.append((f"column{place}", empty.type))
+                    self._indexes.append(index)
+                    fields.append((f"column{index}", empty.type))
         self._schema = pa.schema(fields or [("row", pa.null())])
 
     def reader(self) -> Any:
@@ -192,7 +192,7 @@ class _Stream:
 
         def batches() -> Iterator[Any]:
             for batch in reader:
-                arrays = [of_field(self._given[place], batch.column(place)) for place in self._places] or [
+                arrays = [of_field(self._given[index], batch.column(index)) for index in self._indexes] or [
                     pa.nulls(batch.num_rows)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -205,10 +205,10 @@ class _Stream:
     def part(self, duck: Any, relation: str) -> Part:
         """Return the columns of a relation with the rows of the stream."""
         described = dict(row[:2] for row in duck.rows(f"DESCRIBE {relation}"))
-        held = {self.names[place]: f"column{place}" for place in self._places}
-        types = {name: described[held[name]] if name in held else "unknown" for name in self.names}
-        not_in_use = {name: f"the column {quote(name)} is not in use" for name in self.names if name not in held}
-        return Part(types, {name: quoted(one) for name, one in held.items()}, relation, not_in_use | self.refused)
+        columns = {self.names[index]: f"column{index}" for index in self._indexes}
+        types = {name: described[columns[name]] if name in columns else "unknown" for name in self.names}
+        not_in_use = {name: f"the column {quote(name)} is not in use" for name in self.names if name not in columns}
+        return Part(types, {name: quoted(one) for name, one in columns.items()}, relation, not_in_use | self.refused)
 
 
 def _empty(field: Any) -> Any:
@@ -226,8 +226,8 @@ def _stream_source(duck: Any, table: Any, wanted: set[str] | None) -> Source:
     chosen = table
     if hasattr(table, "project") and hasattr(table, "types"):  # a relation of DuckDB
         refused = _not_exported(table)
-        held = [name for name in names if name not in refused and (wanted is None or name in wanted)]
-        chosen = table.project(", ".join(map(quoted, held)) or "true AS row")
+        usable = [name for name in names if name not in refused and (wanted is None or name in wanted)]
+        chosen = table.project(", ".join(map(quoted, usable)) or "true AS row")
     elif wanted is not None and hasattr(table, "select"):
         chosen = table.select([name for name in names if name in wanted])
     try:
@@ -288,7 +288,7 @@ def _arrow_part(duck: Any, file: File) -> Part:
         is_mapped = is_mapped and _is_mapped(memory, batch)
     if is_mapped:
         table = reader.read_all()
-        arrays = {field.name: of_field(field, table.column(place)) for place, field in enumerate(table.schema)}
+        arrays = {field.name: of_field(field, table.column(index)) for index, field in enumerate(table.schema)}
         (part,) = _registered(duck, file.shown, dict.fromkeys(arrays, "unknown"), arrays, {}).parts
         return part
     stream = _Stream(duck, batches, batches(), None)  # the rows are decompressed in each scan

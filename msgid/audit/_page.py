@@ -56,18 +56,18 @@ def page(report: Any) -> str:
     return _document(report.title or _HEADING, fragment(report))
 
 
-def story_page(found: Any) -> str:
-    """Return a `msgid.audit.Trace` as one HTML page."""
-    verdict = f"Found, with {plural(len(found.events), 'event')}." if found.found else "Not found."
-    notes = "".join(f"<li>{_line(note)}</li>" for note in found.notes)
+def story_page(trace: Any) -> str:
+    """Return a `msgid.audit.story.Trace` as one HTML page."""
+    verdict = f"Found, with {plural(len(trace.events), 'event')}." if trace.exists else "Not found."
+    notes = "".join(f"<li>{_line(note)}</li>" for note in trace.notes)
     inside = "".join([
-        f'<h1>Message {_line(found.id)}</h1><div class="verdict"><p>{verdict}</p></div>',
+        f'<h1>Message {_line(trace.id)}</h1><div class="verdict"><p>{verdict}</p></div>',
         "<p><small>All times are in UTC.</small></p>",
-        _table("events", "In the order of time; events without a time are last", found.events,
+        _table("events", "In the order of time; events without a time are last", trace.events,
                ("at", "event", "text", "evidence"), longest=_LONGEST),
         _section("Notes", "unchecked", notes, "ul"),
     ])  # fmt: skip
-    return _document(f"Message {found.id}", _main(inside))
+    return _document(f"Message {trace.id}", _main(inside))
 
 
 def saved(text: str, path: str | PathLike[str] | None) -> str:
@@ -140,12 +140,12 @@ def _table(name: str, caption: str, rows: Sequence[Any], fields: Sequence[str], 
     if not rows:
         return ""
     shown = rows[:_MAX_ROWS]
-    numbers = [any(isinstance(row[place], int) for row in shown) for place in range(len(fields))]
+    numbers = [any(isinstance(row[index], int) for row in shown) for index in range(len(fields))]
     heads = "".join(
         f'<th scope="col"{is_number * _NUMBER}>{field}</th>' for field, is_number in zip(fields, numbers, strict=True)
     )
     labels = "".join(
-        f'#{name} td:nth-child({place})::before{{content:"{field}"}}' for place, field in enumerate(fields, 1)
+        f'#{name} td:nth-child({index})::before{{content:"{field}"}}' for index, field in enumerate(fields, 1)
     )
     severity = '<tr class="{1}">' if name == "findings" else "<tr>"
     body = "".join(
@@ -204,8 +204,8 @@ def _timelines(report: Any) -> str:
         tracks = [_track_of_log(log, marks[log.source]) for log in report.logs[:_MAX_TRACKS]]
     else:
         tracks = [
-            _track_of_differences(scope, held, report.sent_logs.get(scope))
-            for scope, held in list(marks.items())[:_MAX_TRACKS]
+            _track_of_differences(scope, ranges_of_log, report.sent_logs.get(scope))
+            for scope, ranges_of_log in list(marks.items())[:_MAX_TRACKS]
         ]
     more = max(len(report.logs), len(marks)) - _MAX_TRACKS
     tail = f"<p>{plural(more, 'more log')} {'is' if more == 1 else 'are'} in the tables.</p>" if more > 0 else ""
@@ -238,7 +238,9 @@ def _track_of_differences(scope: str, marks: list[Any], log: Any) -> str:
     if log is not None:
         first, last = min(first, log.first_offset), max(last, log.last_offset)
     by_fault = groupby(sorted(marks, key=lambda one: one.fault), key=lambda one: one.fault)
-    asides = [f"{sum(one.count for one in held):,} {fault}{_spans(held)}" for fault, of in by_fault for held in [[*of]]]
+    asides = [
+        f"{sum(one.count for one in alike):,} {fault}{_spans(alike)}" for fault, of in by_fault for alike in [[*of]]
+    ]
     return _track(scope, (first, None), (last, None), marks, asides)
 
 

@@ -95,7 +95,7 @@ class Roles:
         if columns.id is not None or "BLOB" in types.values():  # they need NumPy, whose import takes a while
             _add_functions(duck)
         keys = [*columns.source, *([] if columns.incarnation is None else [columns.incarnation])]
-        roles = {f"k{place}": _name_part(name, types[name]) for place, name in enumerate(keys)}
+        roles = {f"k{index}": _name_part(name, types[name]) for index, name in enumerate(keys)}
         if columns.offset is not None:
             roles["off"] = _offset(columns.offset, types[columns.offset])
         for role, argument, name in (("sent", "timestamp", columns.timestamp), ("landed", "landed", columns.landed)):
@@ -252,7 +252,7 @@ def _logs(duck: Duck, base: str, columns: Columns, types: list[str]) -> Logs:
     Raises:
         ValueError: if two logs could have one name.
     """
-    keys = [f"k{place}" for place in range(len(types))]
+    keys = [f"k{index}" for index in range(len(types))]
     texts = [_text(key, type) for key, type in zip(keys, types, strict=True)]
     sources, incarnation = texts[: len(columns.source)], texts[len(columns.source) :]
     name = f"{literal(columns.prefix)} || {' || {} || '.format(literal('/')).join(sources) or literal(LOG)}"
@@ -266,7 +266,7 @@ def _logs(duck: Duck, base: str, columns: Columns, types: list[str]) -> Logs:
         slashes = ", ".join(f"bool_or(contains({text}, '/'))" for text in sources)
         check_joined(duck.rows(f"SELECT {slashes} FROM {logs}")[0])
     equal = [
-        f"l.{key} {'=' if place < len(sources) else 'IS NOT DISTINCT FROM'} b.{key}" for place, key in enumerate(keys)
+        f"l.{key} {'=' if index < len(sources) else 'IS NOT DISTINCT FROM'} b.{key}" for index, key in enumerate(keys)
     ]
     return Logs(logs, f"LEFT JOIN {logs} AS l ON {' AND '.join(equal) or 'true'}")
 

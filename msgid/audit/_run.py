@@ -200,8 +200,8 @@ def ids_and_times(
     source = open_file(duck, path, format=format)
     source, columns = audited(duck, source, columns_in("doctor", {"id": id or "id", "timestamp": timestamp}))
     if columns.id is None:
-        held = [*source.columns]
-        raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {held}")
+        names = [*source.columns]
+        raise ValueError(f"cannot tell who made the IDs: the table must have a column of IDs, got {names}")
     roles = Roles(duck, source, Columns(columns.id, timestamp=columns.timestamp), Rules())
     rows = duck.rows(f"SELECT id, sent FROM {roles.base}")
     times = None if columns.timestamp is None else [None if sent is None else sent // 1000 for _, sent in rows]

@@ -158,13 +158,13 @@ def keep(duck: Any, source: Source, columns: Iterable[str]) -> Source:
                 values[name] = f"CAST({quoted(name)} AS {types[name]})"
             elif "DOUBLE" in kinds or (kinds and kinds <= {"BIGINT", "UBIGINT"}):  # of more than 64 bits, too
                 numbers.add(name)
-    made = source_of(source.name, [Part(types, values, table)], is_cheap=True, explained=source.explained)
-    return Source(**{**vars(made), "numbers": frozenset(numbers)})
+    kept = source_of(source.name, [Part(types, values, table)], is_cheap=True, explained=source.explained)
+    return Source(**{**vars(kept), "numbers": frozenset(numbers)})
 
 
 def _kinds(duck: Any, table: str, names: Sequence[str]) -> list[set[str]]:
     """Return the kinds of the values of JSON in each column, without NULL."""
-    lists = ", ".join(f"list(DISTINCT CAST(kind_{place} AS VARCHAR))" for place in range(len(names)))
+    lists = ", ".join(f"list(DISTINCT CAST(kind_{index} AS VARCHAR))" for index in range(len(names)))
     (row,) = duck.rows(f"SELECT {lists} FROM {table}")
     return [{kind for kind in kinds or () if kind not in (None, "NULL")} for kinds in row]
 

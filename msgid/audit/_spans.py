@@ -49,10 +49,10 @@ class Spans(NamedTuple):
 def spans_of_words(scope: NDArray[Any], seconds: NDArray[Any], word: NDArray[Any], mask: NDArray[Any]) -> Spans:
     """Return the spans of words: of each word, the mask has the bits of its 32 numbers."""
 
-    def places(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def bit_indexes(bits: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.sort(np.concatenate([np.flatnonzero(bits >> n & 1) << WORD_SHIFT | n for n in range(32)]))
 
-    low, high = places(mask & ~(mask << 1)), places(mask & ~(mask >> 1))
+    low, high = bit_indexes(mask & ~(mask << 1)), bit_indexes(mask & ~(mask >> 1))
     row, bit = low >> WORD_SHIFT, (1 << WORD_SHIFT) - 1
     start = word[row] << WORD_SHIFT
     spans = Spans(scope[row], seconds[row], start + (low & bit), start + (high & bit))
@@ -74,9 +74,9 @@ def divided(spans: Spans) -> Spans:
     first = np.searchsorted(bounds, low)
     pieces = np.searchsorted(bounds, end) - first
     row = np.repeat(np.arange(len(low)), pieces)
-    place = first[row] + np.arange(len(row)) - (np.cumsum(pieces) - pieces)[row]
+    index = first[row] + np.arange(len(row)) - (np.cumsum(pieces) - pieces)[row]
     start = spans.scope[row] << _NUMBER_BITS
-    return spans.take(row)._replace(low=bounds[place] - start, high=bounds[place + 1] - 1 - start)
+    return spans.take(row)._replace(low=bounds[index] - start, high=bounds[index + 1] - 1 - start)
 
 
 def per_scope(
@@ -91,11 +91,11 @@ def per_scope(
     """Yield the sum of the counts of each scope, with the example of the highest rank and then the lowest ``x``."""
     order = np.lexsort((x, -rank, scope))
     order = order[count[order] > 0]
-    places = np.flatnonzero(starts_of(scope[order]))
-    sums = np.add.reduceat(count[order], places)
-    for place, total in zip(order[places], sums, strict=True):
-        second = None if y is None else int(y[place])
-        yield Counted(check, names[scope[place]], int(total), int(x[place]), second)
+    starts = np.flatnonzero(starts_of(scope[order]))
+    sums = np.add.reduceat(count[order], starts)
+    for row, total in zip(order[starts], sums, strict=True):
+        second = None if y is None else int(y[row])
+        yield Counted(check, names[scope[row]], int(total), int(x[row]), second)
 
 
 class Gaps(NamedTuple):
@@ -111,8 +111,8 @@ class Gaps(NamedTuple):
 
     def counted(self, check: str, names: list[str], missing: NDArray[np.int64]) -> list[Counted]:
         """Return the missing numbers of each scope with a range, by its place in ``missing``, and its largest range."""
-        scopes, places = np.unique(self.scope, return_index=True)
-        columns = (scopes, missing[scopes], self.first[places], self.last[places])
+        scopes, firsts = np.unique(self.scope, return_index=True)
+        columns = (scopes, missing[scopes], self.first[firsts], self.last[firsts])
         return [Counted(check, names[scope], *rest) for scope, *rest in np.transpose(columns).tolist()]
 
     def listed(self, kind: str, names: list[str]) -> list[Gap]:

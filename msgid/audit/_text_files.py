@@ -126,9 +126,9 @@ def _header(file: File, delimiter: str, has_names: bool) -> _Header:
         with file.open() as stream:
             data = stream.read(size)
         is_whole = len(data) < size
-        found = _header_of(_text_of(data, is_whole), delimiter, has_names, is_whole)
-        if found is not None:
-            return found
+        header = _header_of(_text_of(data, is_whole), delimiter, has_names, is_whole)
+        if header is not None:
+            return header
         if size > LINE_LIMIT:
             raise Unreadable(f"line 1 is longer than {LINE_LIMIT:,} bytes")
         size *= 8
@@ -234,8 +234,8 @@ def _of_compression(text: str) -> str | None:
 
 def _named_file(files: Sequence[File], text: str) -> File | None:
     """Return the file that an error names, or the only one."""
-    found = _OF_FILE.search(text)
-    path = None if found is None else found[1] or found[2]
+    match = _OF_FILE.search(text)
+    path = None if match is None else match[1] or match[2]
     return next((file for file in files if file.path == path), files[0] if len(files) == 1 else None)
 
 
@@ -355,8 +355,8 @@ def _groups(files: Sequence[File]) -> list[list[File]]:
         with file.open() as stream:
             head = stream.read(1 << 16)
         _text_of(head, is_whole=False)
-        found = re.search(rb"\r\n?|\n", head)
-        groups.setdefault((found and found[0], file.compression, file.root, file.keys), []).append(file)
+        line_end = re.search(rb"\r\n?|\n", head)
+        groups.setdefault((line_end and line_end[0], file.compression, file.root, file.keys), []).append(file)
     return list(groups.values())
 
 
@@ -406,23 +406,25 @@ class JsonPart(Part):
 
     def rows_of(self, names: Sequence[str], *, with_kinds: bool) -> str:
         """Return the text of a table expression with the value of each column, its kind, and the path of the file."""
-        held = [name for name in names if name in self.pointers]
-        if not held:
+        extracted = [name for name in names if name in self.pointers]
+        if not extracted:
             return self.rows
-        pointers = ", ".join(self.pointers[name] for name in held)
+        pointers = ", ".join(self.pointers[name] for name in extracted)
         functions = (
             {"value": "json_extract_string", "kind": "json_type"} if with_kinds else {"value": "json_extract_string"}
         )
         parsed = ", ".join(f"{function}(line, [{pointers}]) AS {each}s" for each, function in functions.items())
-        places = {name: place for place, name in enumerate(self.pointers)}
+        indexes = {name: index for index, name in enumerate(self.pointers)}
         members = ", ".join(
-            f"{each}s[{n}] AS {_member(each, places[name])}" for each in functions for n, name in enumerate(held, 1)
+            f"{each}s[{n}] AS {_member(each, indexes[name])}"
+            for each in functions
+            for n, name in enumerate(extracted, 1)
         )
         return f"(SELECT {members}, {FILE_COLUMN} FROM (SELECT {parsed}, {FILE_COLUMN} FROM {self.rows}))"
 
 
-def _member(each: str, place: int) -> str:
-    return f"{each}_{place}"
+def _member(each: str, index: int) -> str:
+    return f"{each}_{index}"
 
 
 def json_source(duck: Any, name: str, files: Sequence[File]) -> Source:
@@ -436,9 +438,9 @@ def json_source(duck: Any, name: str, files: Sequence[File]) -> Source:
         lines = f"{_lines(group, _NO_CELL)} WHERE trim(line, ' \t') <> ''"
         names = _names_of_objects(duck, group, lines)
         pointers = {one: literal("/" + one.replace("~", "~0").replace("/", "~1")) for one in names}
-        values = {one: _member("value", place) for place, one in enumerate(names)}
+        values = {one: _member("value", index) for index, one in enumerate(names)}
         values |= {key: one for key, one in group[0].values().items() if key not in values}
-        kinds = {one: _member("kind", place) for place, one in enumerate(names)}
+        kinds = {one: _member("kind", index) for index, one in enumerate(names)}
         parts.append(JsonPart(dict.fromkeys(values, "VARCHAR"), values, lines, kinds=kinds, pointers=pointers))
     return source_of(name, parts, is_cheap=False, lacking_is_null=True, explained=partial(_json_reason, files))
 
@@ -462,9 +464,9 @@ def _names_of_objects(duck: Any, files: Sequence[File], lines: str) -> list[str]
         raise Unreadable(_json_reason(files, None) or "a line is not one JSON object")
     if len(names) > _NAMES_LIMIT:
         raise Unreadable(f"its objects have more than {_NAMES_LIMIT:,} different names")
-    held = dict.fromkeys(name for (name,) in names)
-    first = [name for name in _first_names(files[0]) if name in held]
-    return list(dict.fromkeys([*first, *held]))
+    distinct = dict.fromkeys(name for (name,) in names)
+    first = [name for name in _first_names(files[0]) if name in distinct]
+    return list(dict.fromkeys([*first, *distinct]))
 
 
 def _first_names(file: File) -> list[str]:
@@ -506,7 +508,7 @@ def _first_bad_object(file: File) -> str | None:
             if not isinstance(members, _Members):
                 return f"line {number:,} is not a JSON object"
             names = [name for name, _ in members]
-            twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+            twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
             if twice is not None:
                 return f"line {number:,} has the name {quote(twice)} twice"
     return None

@@ -16,9 +16,10 @@ from msgid.audit.definitions import FAULTS, MAX_MESSAGES, MAX_ROWS, MAX_SCOPES, 
 from msgid.audit.digests import SIZE, differing_blocks, last_time, loaded, offset_of, ranges_of, unplaced
 from msgid.audit.duck import quoted
 from msgid.audit.facts import Counted, Difference, NotChecked, merged, part_of
+from msgid.audit.findings import APART, BARE, findings_of
 from msgid.audit.lists import write
 from msgid.audit.reduction import Reduction, moment, statements
-from msgid.audit.report import APART, BARE, Report, SentLog, add_uncompared, findings_of
+from msgid.audit.report import Report, SentLog, add_uncompared
 from msgid.audit.sides import Opened, Side, check_sent_columns, content_of_sides, names_in_sent, opened, settings_in
 from msgid.ids.checked_bytes import is_uuid, uuid_bytes
 from msgid.layout import CANONICAL_V0_PREFIX

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from msgid.layout import Origin
 
+__all__ = ["Severity"]
+
 Format = Literal["csv", "tsv", "json", "parquet", "arrow", "text"]
 """The format of a file that an audit reads."""
 FORMATS: Final[tuple[Format, ...]] = ("csv", "tsv", "json", "parquet", "arrow", "text")

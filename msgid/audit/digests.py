@@ -90,11 +90,11 @@ def digest(table: Any, **options: Unpack[SideOptions]) -> pa.Table:
             check_moments(duck, rows.source, "timestamp", columns.timestamp, last, unread=bool(number) and last is None)
     except duckdb.Error as error:
         raise read_error(side.source, error) from None
-    made = duck.table(
+    named_blocks = duck.table(
         f"SELECT names.name AS source, n AS rows, low, high, first_time, last_time, lower, upper FROM {blocks} AS d "
         f"LEFT JOIN (SELECT DISTINCT log, name FROM {rows.logs}) AS names ON names.log = d.log"
     )
-    return merge_digests([made.append_column("form", pa.repeat(form_of(columns), made.num_rows))])
+    return merge_digests([named_blocks.append_column("form", pa.repeat(form_of(columns), named_blocks.num_rows))])
 
 
 def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
@@ -113,11 +113,11 @@ def merge_digests(digests: Iterable[pa.Table]) -> pa.Table:
     """
     blocks = _joined(digests).group_by(["source", "form", "block"]).aggregate([*_JOINED.items()])
     blocks = blocks.sort_by([("source", "ascending"), ("block", "ascending")]).combine_chunks()
-    made = pa.table({name: blocks[f"{name}_{_JOINED[name]}" if name in _JOINED else name] for name in COLUMNS})
-    made = made.cast(_schema())
-    for place, name in enumerate(("source", "form")):
-        made = made.set_column(place, name, made[name].combine_chunks().dictionary_encode())
-    return made
+    merged = pa.table({name: blocks[f"{name}_{_JOINED[name]}" if name in _JOINED else name] for name in COLUMNS})
+    merged = merged.cast(_schema())
+    for index, name in enumerate(("source", "form")):
+        merged = merged.set_column(index, name, merged[name].combine_chunks().dictionary_encode())
+    return merged
 
 
 def _schema() -> pa.Schema:
@@ -222,7 +222,7 @@ def ranges_of(blocks: pa.ChunkedArray, most: int = 200) -> list[tuple[int, int]]
         most: Number of ranges, because each is a condition of a query.
     """
     numbers = sorted(set(blocks.to_pylist()))
-    gaps = [place for place in range(1, len(numbers)) if numbers[place] - numbers[place - 1] > SIZE]
-    gaps = sorted(sorted(gaps, key=lambda place: numbers[place - 1] - numbers[place])[: most - 1])
+    gaps = [index for index in range(1, len(numbers)) if numbers[index] - numbers[index - 1] > SIZE]
+    gaps = sorted(sorted(gaps, key=lambda index: numbers[index - 1] - numbers[index])[: most - 1])
     firsts, lasts = [0, *gaps], [*gaps, len(numbers)]
     return [(numbers[first], numbers[last - 1] + SIZE - 1) for first, last in zip(firsts, lasts, strict=True)]

@@ -66,15 +66,15 @@ class Duck:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits = limits or Limits()
-        place = Path(limits.temp_dir or tempfile.gettempdir())
+        parent = Path(limits.temp_dir or tempfile.gettempdir())
         with suppress(OSError):
-            _remove_abandoned(place)
+            _remove_abandoned(parent)
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+            self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
             lock = _locked(self._folder / _LOCK)
         except OSError as error:
             raise OutOfRoom(
-                f"cannot make a folder of temporary files in {quote(str(place))}: {error.strerror}"
+                f"cannot make a folder of temporary files in {quote(str(parent))}: {error.strerror}"
             ) from None
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
         memory = max(limits.memory - _OWN, _LEAST)
@@ -155,7 +155,7 @@ class Duck:
         name = self.kept("grouped", text)
         sizes = self.rows(f"SELECT {group}, count(*) FROM {name} GROUP BY {group} ORDER BY {group}")
         first = size = 0
-        for place, (_, number) in enumerate(sizes):
+        for index, (_, number) in enumerate(sizes):
             if number * _GROUPED > self._limits.memory:
                 needed = number * _GROUPED / (1 << 20)
                 raise OutOfRoom(
@@ -163,11 +163,11 @@ class Duck:
                     f"which take {needed:,.0f} MiB of memory: allow more with `memory`"
                 )
             size += number
-            if size >= 16 * _CHUNK or place == len(sizes) - 1:
-                ends = f"WHERE {group} BETWEEN {sizes[first][0]} AND {sizes[place][0]}"
-                held = self._fetched(f"SELECT * FROM {name} {ends}", (), lambda result: result.fetchnumpy())
-                yield function(*held.values())
-                first, size = place + 1, 0
+            if size >= 16 * _CHUNK or index == len(sizes) - 1:
+                ends = f"WHERE {group} BETWEEN {sizes[first][0]} AND {sizes[index][0]}"
+                columns = self._fetched(f"SELECT * FROM {name} {ends}", (), lambda result: result.fetchnumpy())
+                yield function(*columns.values())
+                first, size = index + 1, 0
         self.run(f"DROP TABLE {name}")
 
     def table(self, text: str) -> Any:
@@ -200,11 +200,11 @@ class Duck:
                 self._progress.pause()
 
     def _lack_of_room(self, error: str) -> str:
-        place = quote(str(self._folder.parent))
+        parent = quote(str(self._folder.parent))
         if "max_temp_directory_size" in error:
-            return f"cannot audit the table: no room for temporary files in {place}; choose another `temp_dir`"
-        held = self._limits.memory / (1 << 20)
-        return f"cannot audit the table within {held:,.0f} MiB of memory: allow more with `memory`"
+            return f"cannot audit the table: no room for temporary files in {parent}; choose another `temp_dir`"
+        mebibytes = self._limits.memory / (1 << 20)
+        return f"cannot audit the table within {mebibytes:,.0f} MiB of memory: allow more with `memory`"
 
 
 def literal(value: object) -> str:
@@ -249,13 +249,13 @@ def _locked(path: Path) -> IO[str] | None:
     return file
 
 
-def _remove_abandoned(place: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     """Remove the folders of processes that were killed: nobody holds their locks."""
     try:
         import fcntl
     except ImportError:
         return
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError), (folder / _LOCK).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,7 @@
 """The bounded facts that an audit collects from a table, before they become a report.
 
-NumPy and Spark compute the same facts in different ways. `msgid.audit.report` makes the report of them.
+NumPy and Spark compute the same facts in different ways. `msgid.audit.findings` decides what they mean,
+and `msgid.audit.report` makes the report of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from msgid.audit.definitions import Severity
+
+__all__ = ["Finding", "Gap"]
 
 NAMED: Final = 3
 """The most checks of one reason, and the most ranges to re-read, that a report names in a line."""
@@ -164,7 +167,7 @@ class Facts(NamedTuple):
     rows: int
     kinds: list[KindRow]
     """Rows by kind and by origin, or by the reason why a value is malformed."""
-    found: list[Counted]
+    counts: list[Counted]
     """The largest counts of each check, and one of its other scopes."""
     gaps: list[Gap]
     logs: list[LogRow]
@@ -196,9 +199,9 @@ _ORDERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 def part_of(counted: Iterable[Counted], lengths: dict[str, int] | None = None, **lists: Any) -> Facts:
     """Return facts with some counts and lists; ``lengths`` are those of lists that are cut."""
-    found = [one for one in counted if one.count]
+    counts = [one for one in counted if one.count]
     lengths = {name: len(rows) for name, rows in lists.items()} | (lengths or {})
-    return NOTHING._replace(found=found, lengths=lengths, **lists)
+    return NOTHING._replace(counts=counts, lengths=lengths, **lists)
 
 
 def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
@@ -212,22 +215,22 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         max_gaps: Number of ranges to list.
     """
     kinds: Counter[tuple[str, str | None]] = Counter()
-    found: dict[tuple[str, str | None], Counted] = {}
+    counts: dict[tuple[str, str | None], Counted] = {}
 
     def add(one: Counted) -> None:
-        before = found.get((one.check, one.scope))
-        found[one.check, one.scope] = one if before is None else _added(one, before)
+        before = counts.get((one.check, one.scope))
+        counts[one.check, one.scope] = one if before is None else _added(one, before)
 
     for part in parts:
         for kind, origin, n in part.kinds:
             kinds[kind, origin] += n
-        for one in part.found:
+        for one in part.counts:
             add(one)
     largest = Counter[str]()
-    for one in sorted(found.values(), key=lambda one: (-one.count, one.scope or "")):
+    for one in sorted(counts.values(), key=lambda one: (-one.count, one.scope or "")):
         largest[one.check] += one.scope is not None
         if one.scope is not None and largest[one.check] > MAX_SCOPES:
-            del found[one.check, one.scope]
+            del counts[one.check, one.scope]
             add(Counted(one.check, None, one.count, 1))
     joined: dict[str, Any] = {}
     for name, order in _ORDERS.items():
@@ -237,7 +240,7 @@ def merged(parts: Sequence[Facts], max_gaps: int) -> Facts:
         joined[name] = sum(getattr(part, name) for part in parts)
     return NOTHING._replace(
         kinds=sorted((KindRow(*key, n) for key, n in kinds.items()), key=lambda one: (-one[2], one[0], one[1] or "")),
-        found=sorted(found.values(), key=lambda one: (one.check, -one.count, one.scope or "")),
+        counts=sorted(counts.values(), key=lambda one: (one.check, -one.count, one.scope or "")),
         columns={name: given for part in parts for name, given in part.columns.items()},
         lengths={name: sum(part.lengths.get(name, 0) for part in parts) for name in _ORDERS},
         **joined,
@@ -253,14 +256,14 @@ def _added(one: Counted, other: Counted) -> Counted:
 
 def ranges(differences: Iterable[Difference]) -> list[Range]:
     """Return the messages in which two sides differ as ranges; one without an offset is a range of its own."""
-    found: list[Range] = []
+    joined: list[Range] = []
     for fault, scope, offset, id in differences:
-        before = found[-1] if found else None
+        before = joined[-1] if joined else None
         if before and offset is not None and before[:2] == (fault, scope) and before.last == offset - 1:
-            found[-1] = before._replace(last=offset, count=before.count + 1)
+            joined[-1] = before._replace(last=offset, count=before.count + 1)
         else:
-            found.append(Range(fault, scope, offset, offset, 1, id))
-    return found
+            joined.append(Range(fault, scope, offset, offset, 1, id))
+    return joined
 
 
 def plural(number: int, noun: str) -> str:
@@ -283,6 +286,6 @@ def unchecked(not_checked: list[NotChecked], most: int = NAMED) -> list[str]:
     for check, reason in not_checked:
         by_reason.setdefault(reason, []).append(check)
     return [
-        f"{', '.join(held) if len(held) <= most else f'{held[0]} and {len(held) - 1} others'} ({reason})"
-        for reason, held in by_reason.items()
+        f"{', '.join(checks) if len(checks) <= most else f'{checks[0]} and {len(checks) - 1} others'} ({reason})"
+        for reason, checks in by_reason.items()
     ]

@@ -32,12 +32,16 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     columns = chosen_columns(names, {**named, **{one: _several(named[one]) for one in ("source", "content")}})
     for argument, name in columns.names.items():
         if name not in names:
-            held = list(names)
+            present = list(names)
             if argument == name == "id":  # the default too
-                is_one = len(held) == 1 and re.search(r"[;|\t]", held[0])  # the whole header, by another separator
+                is_one = len(present) == 1 and re.search(
+                    r"[;|\t]", present[0]
+                )  # the whole header, by another separator
                 cure = "pass `delimiter`" if is_one else "pass `id`, or `offset` and `source`"
-                raise ValueError(f"a column named id is missing from {held}: {cure}")
-            raise ValueError(f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {held}")
+                raise ValueError(f"a column named id is missing from {present}: {cure}")
+            raise ValueError(
+                f"`{argument.split()[0]}` must be a column of the table, got {quote(name)}; it has {present}"
+            )
         if list(names).count(name) > 1:
             raise ValueError(
                 f"`{argument.split()[0]}` must be one column of the table, got {quote(name)} several times"

@@ -24,24 +24,24 @@ def known_columns(names: Iterable[str]) -> Columns | None:
     {'offset': 'offset', 'landed': 'landed'}
     >>> known_columns(["a", "b"])
     """
-    held = set(names)
-    bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(held) if name.endswith(f"_{CANONICAL}"))
-    id = next((base for base in bases if {base, f"{base}_{KIND}"} <= held), "id" if "id" in held else None)
-    found = known_table(held)
-    offset, timestamp, landed = (name if name in held else None for name in ("offset", "timestamp", "landed"))
-    if found is None:
+    present = set(names)
+    bases = (name.removesuffix(f"_{CANONICAL}") for name in sorted(present) if name.endswith(f"_{CANONICAL}"))
+    id = next((base for base in bases if {base, f"{base}_{KIND}"} <= present), "id" if "id" in present else None)
+    table = known_table(present)
+    offset, timestamp, landed = (name if name in present else None for name in ("offset", "timestamp", "landed"))
+    if table is None:
         if id is None and offset is None:
             return None
         # A source without offsets does not name a log.
-        source = ("source",) if "source" in held and offset else ()
-        content = ("content",) if "content" in held else ()
+        source = ("source",) if "source" in present and offset else ()
+        content = ("content",) if "content" in present else ()
         return Columns(id, source, "", offset, timestamp, landed, content)
-    columns = found.columns
+    columns = table.columns
     return columns._replace(
         id=columns.id or id,
-        timestamp=columns.timestamp if columns.timestamp in held else None,
+        timestamp=columns.timestamp if columns.timestamp in present else None,
         landed=landed,
-        content=tuple(name for name in (*columns.content, "content") if name in held),
+        content=tuple(name for name in (*columns.content, "content") if name in present),
     )
 
 

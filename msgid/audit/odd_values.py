@@ -74,8 +74,8 @@ def facts_of_odd(identities: Sequence[str], numbers: Sequence[int], near: Sequen
         for check in checks:
             counts[check] += number
             firsts[check] = min(identity, firsts.get(check, identity))
-    found = (Counted(check, TABLE, number, text=firsts[check]) for check, number in counts.items())
-    return part_of(found, kinds=[KindRow(*key, number) for key, number in kinds.items()])
+    counted = (Counted(check, TABLE, number, text=firsts[check]) for check, number in counts.items())
+    return part_of(counted, kinds=[KindRow(*key, number) for key, number in kinds.items()])
 
 
 _CHECK_OF: Final = {MALFORMED_KIND: "malformed_ids", layout.KIND_AMBIGUOUS: "ambiguous_ids"}
@@ -98,12 +98,12 @@ def is_of_month_before(elapsed_ms: int, near: int | None) -> bool:
         return True
     if near is None:
         return False
-    made = None
+    moment_of_id = None
     for back in (3, 2, 1, 0):
         moment = _month_of(near + _DAY, back) + elapsed_ms * 1_000
         if moment < _month_of(near + _DAY, back - 1) and moment <= near + _DAY:
-            made = moment
-    return made is not None and made < _month_of(near, 0) and made < near - _DAY
+            moment_of_id = moment
+    return moment_of_id is not None and moment_of_id < _month_of(near, 0) and moment_of_id < near - _DAY
 
 
 def _month_of(micros: int, back: int) -> int:

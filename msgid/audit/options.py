@@ -199,11 +199,11 @@ def _bytes_of(value: object) -> int:
     >>> _bytes_of("1.5GiB"), _bytes_of("512 MB")
     (1610612736, 512000000)
     """
-    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if isinstance(value, str) and not found:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(value, str) and not match:
         raise ValueError(f"memory must be bytes, or text such as 1GiB or 500MB, got {quote(value)}")
-    if found:
-        number, unit = found.groups()
+    if match:
+        number, unit = match.groups()
         value = int(float(number) * _UNITS[unit.upper()])
     return integer("memory", value, LEAST_MEMORY, 1 << 60)
 

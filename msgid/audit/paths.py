@@ -152,24 +152,24 @@ def files_at(duck: Any, path: str, format: Format | None) -> list[File]:
         return _files_in(duck, Path(path), format)
     if Path(path).exists():
         return [_file(duck, Path(path), path, format)]
-    places = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
     parts = PurePath(path).parts
     root = Path(*parts[: next((n for n, part in enumerate(parts) if glob.has_magic(part)), 0)])
     files = []
-    for place in map(Path, places):
-        if is_hidden(*_below(place, root).parts):
+    for match in map(Path, matches):
+        if is_hidden(*_below(match, root).parts):
             continue
-        if place.is_dir():
-            files += _files_in(duck, place, format, root)
+        if match.is_dir():
+            files += _files_in(duck, match, format, root)
         else:
-            files.append(_file(duck, place, str(place), format, root))
+            files.append(_file(duck, match, str(match), format, root))
     if not files:
         raise FileNotFoundError(f"no file {quote_path(path)}")
     return files
 
 
-def _below(place: Path, root: Path) -> PurePath:
-    return place.relative_to(root) if root != Path() else place
+def _below(path: Path, root: Path) -> PurePath:
+    return path.relative_to(root) if root != Path() else path
 
 
 def _files_in(duck: Any, folder: Path, format: Format | None, root: Path | None = None) -> list[File]:
@@ -180,21 +180,21 @@ def _files_in(duck: Any, folder: Path, format: Format | None, root: Path | None 
         Unreadable: if there are not any, their formats differ, there are other links, or a name is not UTF-8.
     """
     entries = (Path(at, name) for at, folders, names in os.walk(folder, onerror=_raised) for name in folders + names)
-    places = []
+    paths = []
     for entry in sorted(entries):
         if is_hidden(*entry.relative_to(folder).parts):
             continue
         if entry.is_file():
-            places.append(entry)
+            paths.append(entry)
         elif entry.is_symlink():
             raise Unreadable(f"{quote(str(entry.relative_to(folder)))} in it links to a folder, or to nothing")
-    if not places:
+    if not paths:
         raise Unreadable("there are not any files in it, such as Parquet or CSV")
     formats: dict[Format | None, Path] = {}
-    for place in places:
-        if not is_utf8(str(place)):
-            raise Unreadable(f"the name of a file in it must be UTF-8, got {quote(str(place))}: rename the file")
-        formats.setdefault(format or _ending_in_folder(place), place.relative_to(folder))
+    for path in paths:
+        if not is_utf8(str(path)):
+            raise Unreadable(f"the name of a file in it must be UTF-8, got {quote(str(path))}: rename the file")
+        formats.setdefault(format or _ending_in_folder(path), path.relative_to(folder))
     if None in formats or len(formats) > 1:
         if "parquet" in formats:
             formats.pop("parquet")
@@ -202,13 +202,13 @@ def _files_in(duck: Any, folder: Path, format: Format | None, root: Path | None 
         raise Unreadable(
             f"its files must have one format, got {' and '.join(quote(str(one)) for one in formats.values())}"
         )
-    (held,) = formats
-    return [_file(duck, place, str(place.relative_to(folder)), held, root or folder) for place in places]
+    (only_format,) = formats
+    return [_file(duck, path, str(path.relative_to(folder)), only_format, root or folder) for path in paths]
 
 
-def _ending_in_folder(place: Path) -> Format | None:
+def _ending_in_folder(path: Path) -> Format | None:
     try:
-        return format_of(place.name)
+        return format_of(path.name)
     except Unreadable:
         return None
 
@@ -232,17 +232,17 @@ def job_table(folder: Path) -> JobTable | None:
     return written
 
 
-def _file(duck: Any, place: Path, shown: str, format: Format | None, root: Path | None = None) -> File:
+def _file(duck: Any, path: Path, shown: str, format: Format | None, root: Path | None = None) -> File:
     """Return a file as DuckDB opens it: a pipe, or a compression that DuckDB does not read, becomes a file first."""
     keys: tuple[str, ...] = ()
     if root is not None:
-        folders = _below(place, root).parts[:-1]
+        folders = _below(path, root).parts[:-1]
         keys = tuple(dict.fromkeys(name for name, equal, _ in (one.partition("=") for one in folders) if equal))
     try:
-        if not place.is_file():
-            with place.open("rb") as stream:
-                place = spooled(duck, stream)
-        return _as_file(duck, place, shown, format or format_of(Path(shown).name), root, keys)
+        if not path.is_file():
+            with path.open("rb") as stream:
+                path = spooled(duck, stream)
+        return _as_file(duck, path, shown, format or format_of(Path(shown).name), root, keys)
     except _ERRORS as error:
         raise Unreadable(_reason(error) if root is None else f"{quote(shown)}: {_reason(error)}") from None
 
@@ -255,33 +255,33 @@ def open_file_object(duck: Any, stream: IO[bytes], format: Format | None) -> Fil
 
 
 def _as_file(
-    duck: Any, place: Path, shown: str, format: Format | None, root: Path | None, keys: tuple[str, ...]
+    duck: Any, path: Path, shown: str, format: Format | None, root: Path | None, keys: tuple[str, ...]
 ) -> File:
-    path = place.absolute().as_posix()
+    absolute = path.absolute().as_posix()
     base = "" if root is None else f"{root.absolute().as_posix().rstrip('/')}/"
-    with place.open("rb") as stream:
+    with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if not head and Path(shown).suffix.lower() in _COMPRESSED:
         raise Unreadable(EMPTY)
     compression = next((one for magic, one in _MAGIC.items() if head.startswith(magic)), "none")
     if compression != "none":
-        with _opened(path, compression) as stream:
+        with _opened(absolute, compression) as stream:
             head = stream.read(_HEAD)
     format = format or sniffed_format(head)
     if compression == "zstd":
-        _check_zstd(place)
+        _check_zstd(path)
     if compression in ("bz2", "lz4") or (compression != "none" and format in ("parquet", "arrow")):
         folder = _new_folder(duck)
-        new = folder / (PurePath(path).relative_to(base) if base else "data")
+        new = folder / (PurePath(absolute).relative_to(base) if base else "data")
         new.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(path, compression) as stream, new.open("wb") as copy:
+        with _opened(absolute, compression) as stream, new.open("wb") as copy:
             shutil.copyfileobj(stream, copy, _STEP)
-        path, compression, base = new.as_posix(), "none", f"{folder.as_posix()}/" if base else ""
-    elif not is_utf8(path) or "\\" in path:
+        absolute, compression, base = new.as_posix(), "none", f"{folder.as_posix()}/" if base else ""
+    elif not is_utf8(absolute) or "\\" in absolute:
         link = _new_folder(duck) / "data"
-        link.symlink_to(place.absolute())
-        path, base = link.as_posix(), ""
-    return File(path, shown, compression, format, base, keys)
+        link.symlink_to(path.absolute())
+        absolute, base = link.as_posix(), ""
+    return File(absolute, shown, compression, format, base, keys)
 
 
 def _new_folder(duck: Any) -> Path:
@@ -292,10 +292,10 @@ def _new_folder(duck: Any) -> Path:
 
 def spooled(duck: Any, stream: IO[bytes]) -> Path:
     """Return a new file with the rest of an open file, which is read in steps."""
-    place = _new_folder(duck) / "data"
-    with place.open("wb") as copy:
+    path = _new_folder(duck) / "data"
+    with path.open("wb") as copy:
         _copy(stream, copy)
-    return place
+    return path
 
 
 def _copy(stream: IO[bytes], copy: IO[bytes]) -> None:
@@ -358,13 +358,13 @@ _ZSTD_BLOCK_HEADER: Final = 3
 CUT: Final = "its compressed data is cut off"
 
 
-def _check_zstd(place: Path) -> None:
+def _check_zstd(path: Path) -> None:
     """Check that the last frame of a file is whole: DuckDB reads the rows before the cut, and does not raise an error.
 
     RFC 8878 has the format. The blocks are skipped, not decompressed.
     """
-    size = place.stat().st_size
-    with place.open("rb") as file:
+    size = path.stat().st_size
+    with path.open("rb") as file:
         while magic := file.read(4):
             if magic == _ZSTD_FRAME:
                 _skip_zstd_frame(file)

@@ -232,9 +232,9 @@ def facts_of_ids(
     return parts
 
 
-def _id_text(node: int, pid: int, seconds: int, word: int, place: int) -> str:
+def _id_text(node: int, pid: int, seconds: int, word: int, bit: int) -> str:
     """Return the version-1 ID of a word of 32 sequence numbers and a place in it."""
-    return layout.pack(node, pid, seconds - layout.EPOCH_UNIX, word * 32 + place).hex().upper()
+    return layout.pack(node, pid, seconds - layout.EPOCH_UNIX, word * 32 + bit).hex().upper()
 
 
 def _repeated_ids(reduction: Reduction, repeated: int, has_content: bool) -> Iterator[Counted]:

@@ -130,10 +130,10 @@ def facts_of_words(columns: Sequence[NDArray[Any]], rules: Rules) -> Facts:
 
 def generators_of(node: NDArray[Any], pid: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the nodes and pids of generators in the order of their names, and the place of each pair's generator."""
-    codes, places = np.unique(node.astype(np.uint64) << np.uint64(16) | pid.astype(np.uint64), return_inverse=True)
+    codes, code_of_row = np.unique(node.astype(np.uint64) << np.uint64(16) | pid.astype(np.uint64), return_inverse=True)
     pairs = np.array([codes >> np.uint64(16), codes & np.uint64(layout.PID_MAX)], np.int64)
     order = np.lexsort((pairs[1].astype(np.str_), pairs[0]))
-    return pairs[:, order], np.argsort(order)[places.reshape(-1)]
+    return pairs[:, order], np.argsort(order)[code_of_row.reshape(-1)]
 
 
 def shown_by(spans: Spans, clock_jump: int, most: int) -> Shown:
@@ -179,16 +179,18 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
     np.add.at(missing, runs.generator, runs.missing)
     counted = gaps.counted("missing_sequences", names, missing)
     back = steps.size < 0
-    for check, found in (
+    for check, steps_of_check in (
         ("clock_backwards", Steps(*(column[back] for column in steps))),
         ("clock_jump", Steps(*(column[~back] for column in steps))),
         ("sequence_jump", jumps),
     ):
-        ones = np.ones(len(found.size), np.int64)
-        counted += per_scope(check, names, found.generator, ones, 0 * ones, found.sequence, np.abs(found.size))
+        ones = np.ones(len(steps_of_check.size), np.int64)
+        counted += per_scope(
+            check, names, steps_of_check.generator, ones, 0 * ones, steps_of_check.sequence, np.abs(steps_of_check.size)
+        )
     nodes, rows = [], []
-    for number, held in itertools.groupby(_listed(runs), key=lambda run: int(pairs[0, run.generator])):
-        of_node = list(held)
+    for number, runs_of_node in itertools.groupby(_listed(runs), key=lambda run: int(pairs[0, run.generator])):
+        of_node = list(runs_of_node)
         node, origin, why = layout.format_mac(number), layout.origin_of(number), shared_by(number)
         at_once, overlap = _at_once(of_node), _overlapping(of_node)
         if overlap or why:
@@ -198,10 +200,10 @@ def facts_of_spans(pairs: NDArray[np.int64], spans: Spans, rules: Rules) -> Fact
         why = why or ("two processes of one pid at the same time" if overlap else None)
         nodes.append(NodeRow(node, origin, at_once, why))
         for _, of_generator in itertools.groupby(of_node, key=lambda run: run.generator):
-            for place, run in enumerate(of_generator, 1):
+            for number_of_run, run in enumerate(of_generator, 1):
                 begin, until = (UNIX_EPOCH + timedelta(seconds=second) for second in (run.begin, run.until))
                 pid, ends = int(pairs[1, run.generator]), (run.low, run.high)
-                rows.append(GeneratorRow(node, pid, place, run.ids, begin, until, *ends, run.missing))
+                rows.append(GeneratorRow(node, pid, number_of_run, run.ids, begin, until, *ends, run.missing))
     lengths = {"gaps": gaps.number}
     return part_of(counted, lengths, generators=rows, nodes=nodes, gaps=gaps.listed("sequence", names))
 
@@ -239,15 +241,15 @@ def parts_of(spans: Spans) -> tuple[NDArray[np.int64], Steps]:
     in time too, and the generator had the time for the numbers between, at twice its rate.
     """
     order = np.lexsort((spans.low, spans.scope))
-    held = spans.take(order)
-    top = np.maximum.accumulate(held.scope << 32 | held.high)
-    starts = starts_of(held.scope)
-    starts[1:] |= (held.scope << 32 | held.low)[1:] - top[:-1] > PART_STEP
+    sorted_spans = spans.take(order)
+    top = np.maximum.accumulate(sorted_spans.scope << 32 | sorted_spans.high)
+    starts = starts_of(sorted_spans.scope)
+    starts[1:] |= (sorted_spans.scope << 32 | sorted_spans.low)[1:] - top[:-1] > PART_STEP
     first = np.flatnonzero(starts)
-    generator, low = held.scope[first], held.low[first]
+    generator, low = sorted_spans.scope[first], sorted_spans.low[first]
     high = top[np.append(first[1:], len(top)) - 1] & layout.UINT32_MASK
-    begin, end = np.minimum.reduceat(held.seconds, first), np.maximum.reduceat(held.seconds, first)
-    ids = np.add.reduceat(held.ids, first)
+    begin, end = np.minimum.reduceat(sorted_spans.seconds, first), np.maximum.reduceat(sorted_spans.seconds, first)
+    ids = np.add.reduceat(sorted_spans.ids, first)
     step, elapsed = low[1:] - high[:-1], begin[1:] - end[:-1]
     lived = end - begin + 1
     rate = (ids[1:] + ids[:-1]) / (lived[1:] + lived[:-1])
@@ -299,8 +301,8 @@ def _split(part: NDArray[np.int64], *columns: NDArray[np.int64]) -> NDArray[np.i
     heads = np.flatnonzero(starts_of(part))
     bounds = np.append(heads, len(part))
     inner = np.zeros(len(part), np.int64)
-    for place in np.flatnonzero(np.diff(bounds) > 1):
-        own = slice(bounds[place], bounds[place + 1])
+    for part_index in np.flatnonzero(np.diff(bounds) > 1):
+        own = slice(bounds[part_index], bounds[part_index + 1])
         inner[own] = split_pieces(map(Piece._make, zip(*(column[own].tolist() for column in columns), strict=True)))
     return np.cumsum(starts_of(part, inner)) - 1
 
@@ -350,7 +352,7 @@ def shared_runs(
     for head, end in zip(heads, np.append(heads[1:], number), strict=True):
         if end - head > 1:
             own = steps[:, slice(*np.searchsorted(steps[0], (head, end)))]
-            opened = [(place - head, *step) for place, *step in own.T.tolist()]
+            opened = [(index - head, *step) for index, *step in own.T.tolist()]
             for group in _groups(lives[head:end], opened):
                 follows[head + group.start + 1 : head + group.stop] = True
                 processes[head + group.start] = _SEVERAL
@@ -376,33 +378,33 @@ def _links(lives: list[Runs], opened: list[Step]) -> Iterator[tuple[int, int, bo
     """
     ends: dict[int, list[tuple[int, int]]] = defaultdict(list)
     starts = []
-    for place, life in enumerate(lives):
-        ends[life.high].append((life.high_at, place))
-    for place, low, before, high, after in opened:
-        ends[low].append((before, place))
+    for index, life in enumerate(lives):
+        ends[life.high].append((life.high_at, index))
+    for index, low, before, high, after in opened:
+        ends[low].append((before, index))
         # A process may have lost IDs at the end of the run before.
-        top = lives[place - 1].high if place and after < before else -1
-        starts.append((top + 1 if low < top < high else high, after, high, after < before, place))
+        top = lives[index - 1].high if index and after < before else -1
+        starts.append((top + 1 if low < top < high else high, after, high, after < before, index))
     used = set()
-    for number, after, high, is_back, place in sorted(starts):
+    for number, after, high, is_back, index in sorted(starts):
         end = max((end for end in ends[number - 1] if end[0] <= after), default=None)
         if end is not None and (number, end) not in used:
             used.add((number, end))
             if after - end[0] <= (_ALIVE + high - number) * lives[end[1]].pace + 2:
-                yield end[1], place, is_back
+                yield end[1], index, is_back
     # The run before has the IDs of both processes, so it is faster than the slower one.
     between = {
-        place
-        for place, low, before, high, after in opened
-        if after < before and place + 1 < len(lives)
-        for life in [lives[place + 1]]
+        index
+        for index, low, before, high, after in opened
+        if after < before and index + 1 < len(lives)
+        for life in [lives[index + 1]]
         if low < life.low < high
-        and 0 <= life.low_at - before <= (_ALIVE + life.low - low - 1) * max(life.pace, lives[place].pace) + 2
+        and 0 <= life.low_at - before <= (_ALIVE + life.low - low - 1) * max(life.pace, lives[index].pace) + 2
     }
-    for place, (life, following) in enumerate(itertools.pairwise(lives)):
+    for index, (life, following) in enumerate(itertools.pairwise(lives)):
         is_soon = following.begin - life.until <= _ALIVE * life.pace + 2
-        if place in between or (is_soon and life.low < following.low <= life.high + 1):
-            yield place, place + 1, place in between
+        if index in between or (is_soon and life.low < following.low <= life.high + 1):
+            yield index, index + 1, index in between
 
 
 def _groups(lives: list[Runs], opened: list[Step]) -> Iterator[range]:
@@ -413,18 +415,18 @@ def _groups(lives: list[Runs], opened: list[Step]) -> Iterator[range]:
     not joined with those before if none of their processes was alive: the IDs are silent for longer than a process
     needs for 8.
     """
-    links, mixed = list(_links(lives, opened)), {place for place, _, before, _, after in opened if after < before}
+    links, mixed = list(_links(lives, opened)), {index for index, _, before, _, after in opened if after < before}
     everywhere = len(links) > 1 and 2 * len(lives) <= 3 * len(links) + 3
     reaches, goes_back = [0] * len(lives), {later for _, later, is_back in links if is_back}
     for earlier, later, _ in links:
         reaches[earlier] = max(reaches[earlier], later)
     slowest = max((life.pace for life in lives if life.ids >= _FEWEST_IDS), default=math.inf)
     heads, reach, until = [], -1, -math.inf
-    for place, life in enumerate(lives):
-        is_alive = place in mixed or life.begin - until <= _ALIVE * slowest + 2
-        if place > reach and not (everywhere and is_alive and place):
-            heads.append(place)
-        reach, until = max(reach, reaches[place]), max(until, life.until)
+    for index, life in enumerate(lives):
+        is_alive = index in mixed or life.begin - until <= _ALIVE * slowest + 2
+        if index > reach and not (everywhere and is_alive and index):
+            heads.append(index)
+        reach, until = max(reach, reaches[index]), max(until, life.until)
     for head, end in itertools.pairwise([*heads, len(lives)]):
         # Where processes share most runs, they also share a single one whose clock goes back.
         # The IDs do not tell how many processes those are: a link may be one of chance.

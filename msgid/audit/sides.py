@@ -175,13 +175,13 @@ def names_in_sent(
                 return value if not value or value in names else None
             return [name for name in value if name in names] or None
 
-        found = {argument: kept(value) for argument, value in named.items()}
+        chosen = {argument: kept(value) for argument, value in named.items()}
         known = known_columns(names) if named["offset"] is None else None
-        lacks_offset = found["offset"] is None and (known is None or known.offset is None)
+        lacks_offset = chosen["offset"] is None and (known is None or known.offset is None)
         source = named["source"]
         if lacks_offset or (source is not None and list(source) != list(kept(source) or ())):
-            found["source"] = found["offset"] = None
-        return {**found, "id": found["id"] or "id"}
+            chosen["source"] = chosen["offset"] = None
+        return {**chosen, "id": chosen["id"] or "id"}
     return columns_in("compare", sent_columns)
 
 
@@ -483,15 +483,15 @@ def content_of_sides(duck: Duck, sides: Sequence[Side]) -> list[Content | None]:
     check_contents(*([(name, kind_of(type)) for name, type in of_side] for of_side in columns))
     pairs = [_values_of_one_type(duck, *pair) for pair in zip(*columns, strict=True)]
     weak = [
-        place
-        for place, types in enumerate(zip(*columns, strict=True))
+        index
+        for index, types in enumerate(zip(*columns, strict=True))
         if any(kind_of(type) == "nested" or type.startswith(_WEAK) for _, type in types)
     ]
-    found: list[Content | None] = []
+    contents: list[Content | None] = []
     for values in zip(*pairs, strict=True):
-        texts = ", ".join(f"CAST({values[place]} AS VARCHAR)" for place in weak)
-        found.append(Content(f"row({', '.join(values)})", f"row({texts})" if weak else "NULL"))
-    return found
+        texts = ", ".join(f"CAST({values[index]} AS VARCHAR)" for index in weak)
+        contents.append(Content(f"row({', '.join(values)})", f"row({texts})" if weak else "NULL"))
+    return contents
 
 
 _WEAK: Final = ("HUGEINT", "UHUGEINT", "DECIMAL", "UUID")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+__all__ = ["Event", "Trace"]
+
 MAIN: Final = "message"
 DEAD: Final = "dead letter"
 CHILD: Final = "made from it"
@@ -47,7 +49,7 @@ class Trace(NamedTuple):
 
     id: str
     """The canonical text of the ID, or the position as it was given if no row has it."""
-    found: bool
+    exists: bool
     """Whether a row or a store has the message."""
     events: list[Event]
     """The events in the order of time. Events without a time are last."""
@@ -57,7 +59,7 @@ class Trace(NamedTuple):
     """The inputs that cannot be read, so the message may be in them; the notes have the reasons."""
 
     def __str__(self) -> str:
-        lines = [f"message {self.id}{'' if self.found else ': not found'}"]
+        lines = [f"message {self.id}{'' if self.exists else ': not found'}"]
         for event in self.events:
             at = "-" * 19 if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
             evidence = f"  [{event.evidence}]" if event.evidence else ""
@@ -182,8 +184,10 @@ def story(rows: Sequence[Row], handled: Sequence[Any], ids: Sequence[str]) -> li
         death = _death(row)
         if death is not None:
             first = first_position(row.carried)
-            told = f"; first place {first[0]} offset {first[1]}" if first else ""
-            events.append(Event(row.at, "dead letter", f"{death}{told}{f'; {where}' if where else ''}", row.evidence))
+            first_text = f"; first place {first[0]} offset {first[1]}" if first else ""
+            events.append(
+                Event(row.at, "dead letter", f"{death}{first_text}{f'; {where}' if where else ''}", row.evidence)
+            )
             was_dead = True
             continue
         changed = ""

@@ -255,8 +255,8 @@ class Input:
             if name in self._source.readable:
                 tests += self._mentions(name, main, with_places=bool(wanted.places))
         rows = [self._row(wanted, *one) for one in self._selected(tests)] if tests else []
-        found = [row for row in rows if row is not None]
-        return found or self._other_spelling(wanted, main["VARCHAR"])
+        readable = [row for row in rows if row is not None]
+        return readable or self._other_spelling(wanted, main["VARCHAR"])
 
     def _number(self, name: str) -> str:
         """Return a column of offsets as integers; NULL for text that is not the digits of one."""
@@ -276,11 +276,11 @@ class Input:
             ends = " AND ".join(f"coalesce(form {than} TRY_CAST({end} AS {type}), true)"
                                 for than, end in ((">=", "stats_min_value"), ("<=", "stats_max_value")))  # fmt: skip
             groups = " UNION ALL ".join(f"SELECT * FROM parquet_metadata({one})" for one in files)
-            held = self._rows_of(
+            spellings = self._rows_of(
                 f"SELECT DISTINCT form FROM ({groups}), (SELECT unnest([{', '.join(literals)}]) AS form) "
                 f"WHERE path_in_schema = {literal(name)} AND {ends}"
             )
-            literals = dict.fromkeys(_literal(form) for form in sorted(form for (form,) in held))
+            literals = dict.fromkeys(_literal(form) for form in sorted(form for (form,) in spellings))
             if literals:  # the two ends, too, are compared before the other columns are decoded
                 ends = f"{value} BETWEEN {next(iter(literals))} AND {next(reversed(literals))}"
                 return [f"{ends} AND {value} IN ({', '.join(literals)})" if len(literals) > 1 else ends]
@@ -292,9 +292,11 @@ class Input:
         text = f"CAST({value} AS VARCHAR)"
         places = [f"contains({text}, {literal(last)})" for last in _DEAD_OFFSETS] if with_places else []
         if type.endswith(" BLOB)[]") or (type.startswith("MAP(") and type.endswith(" BLOB)")):
-            held = f"map_values({value})" if type.startswith("MAP(") else f"list_transform({value}, lambda h: h.value)"
+            values = (
+                f"map_values({value})" if type.startswith("MAP(") else f"list_transform({value}, lambda h: h.value)"
+            )
             blobs = ", ".join(map(_literal, forms["BLOB"]))
-            return [f"list_has_any({held}, [{blobs}])", *places] if blobs else places
+            return [f"list_has_any({values}, [{blobs}])", *places] if blobs else places
         spelled = dict.fromkeys(one.upper() for one in forms["VARCHAR"])
         return [*(f"contains(upper({text}), {literal(one)})" for one in spelled), *places]
 
@@ -315,20 +317,20 @@ class Input:
         """Return the rows that pass any test, each with its file and its number."""
         names, types = self._source.readable, self._source.columns
         # Rows are known by their files and numbers; rows of other formats lack numbers, and are read again.
-        found = self._read if self._source.parts[0].files else {}
+        rows = self._read if self._source.parts[0].files else {}
         for part in self._source.parts:
-            place = f"{part.file} AS msgid_file, file_row_number AS msgid_row" if part.files else "NULL, NULL"
+            row_names = f"{part.file} AS msgid_file, file_row_number AS msgid_row" if part.files else "NULL, NULL"
             values = ", ".join(f"{part.value(one, types[one])} AS {quoted(one)}" for one in names)
-            inner = f"SELECT {values}, {place} FROM {part.rows_of(names, with_kinds=False)}"
+            inner = f"SELECT {values}, {row_names} FROM {part.rows_of(names, with_kinds=False)}"
             # One query for each test lets DuckDB skip row groups of Parquet by their statistics.
             for test in [one for one in tests if one not in self._done] if part.files else [" OR ".join(tests)]:
                 read = self._rows_of(f"SELECT * FROM ({inner}) WHERE {test} LIMIT {_MOST_ROWS + 1}")
                 self.is_cut = self.is_cut or len(read) > _MOST_ROWS
                 for *cells, path, number in read[:_MOST_ROWS]:
-                    key = (self.name, len(found)) if path is None else (path, number)
-                    found[key] = dict(zip(names, cells, strict=True))
+                    key = (self.name, len(rows)) if path is None else (path, number)
+                    rows[key] = dict(zip(names, cells, strict=True))
         self._done.update(tests)
-        return [(values, *key) for key, values in sorted(found.items(), key=lambda one: one[0])]
+        return [(values, *key) for key, values in sorted(rows.items(), key=lambda one: one[0])]
 
     def _rows_of(self, text: str) -> list[tuple[Any, ...]]:
         try:
@@ -357,8 +359,8 @@ class Input:
                 at = at or (None if values[name] is None else moment_of(name, values[name]))
             except (ValueError, TypeError) as error:
                 self.untimed = str(error)
-        place = path if path == self.name and not path.endswith(".parquet") else f"{path} row {number}"
-        row = Row(MAIN, id, log, offset, at, _content(columns, values), carried, place, tuple(values))
+        evidence = path if path == self.name and not path.endswith(".parquet") else f"{path} row {number}"
+        row = Row(MAIN, id, log, offset, at, _content(columns, values), carried, evidence, tuple(values))
         role = None if id is None else wanted.role_of(values[columns.id] if columns.id else id)
         if log is not None and offset is not None and role is None and wanted.is_at(log, offset):
             role = MAIN
@@ -491,8 +493,8 @@ def trace(
     >>> path = tempfile.mkdtemp() + "/ids.txt"
     >>> with open(path, "w") as file:
     ...     _ = file.write("0156f7e71c361b21bc024ccdbe00000007\n")
-    >>> found = trace("0156F7E71C361B21BC024CCDBE00000007", path)
-    >>> found.found, [event.kind for event in found.events]
+    >>> story_of_id = trace("0156F7E71C361B21BC024CCDBE00000007", path)
+    >>> story_of_id.exists, [event.kind for event in story_of_id.events]
     (True, ['born', 'landed'])
     """
     wanted, named = Wanted(id), columns_in("trace", columns)
@@ -545,7 +547,7 @@ def _traced(
     # A store has a message under the form of the ID in which it came: a UUID can be written without its dashes.
     names = dict.fromkeys([*wanted.ids, *(str(one) for id in wanted.ids for one in forms_of(id).uuids)])
     handled = [] if store is None else [entry for id in names for entry in store.handled(id, keys)]
-    found = bool(handled) or any(row.role != CHILD for row in rows)
+    exists = bool(handled) or any(row.role != CHILD for row in rows)
     has_row = any(row.role in (MAIN, DEAD) for row in rows)
     has_message = bool(handled) or has_row
     if not has_row:
@@ -562,5 +564,5 @@ def _traced(
     if store is None:
         notes.append("not looked at: the stores of processors (pass `store`)")
     return Trace(
-        wanted.ids[0] if wanted.ids else wanted.name, found, story(rows, handled, wanted.ids), notes, tuple(unread)
+        wanted.ids[0] if wanted.ids else wanted.name, exists, story(rows, handled, wanted.ids), notes, tuple(unread)
     )

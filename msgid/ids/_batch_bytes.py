@@ -28,15 +28,15 @@ def rows(prefix: bytes, parts: tuple[Part, ...], /) -> bytes:
     for second, start, step, count in parts:
         last = first + count * ID_LENGTH
         same = prefix + (second & UINT32_MASK).to_bytes(FIELDS["seconds"].width, "big")
-        for place, byte in enumerate(same):
-            out[first + place : last : ID_LENGTH] = bytes([byte]) * count
+        for index, byte in enumerate(same):
+            out[first + index : last : ID_LENGTH] = bytes([byte]) * count
         numbers = array("I", range(start, start + step * count, step))
         if sys.byteorder == "little":
             numbers.byteswap()
         columns = numbers.tobytes()
         width = FIELDS["sequence"].width
-        for place in range(width):
-            out[first + len(same) + place : last : ID_LENGTH] = columns[place::width]
+        for index in range(width):
+            out[first + len(same) + index : last : ID_LENGTH] = columns[index::width]
         first = last
     return bytes(out)
 

@@ -135,7 +135,7 @@ class _Start(NamedTuple):
 
     life: int
     """The life of the process in which these IDs may be made; 0 if the generator must begin."""
-    made: int
+    first_life: int
     """The life in which the generator was made, or began."""
     forks: int
     why: int
@@ -162,9 +162,9 @@ class _Block:
             self.left, self.head, self.hex_head, self.since, self.until = iter(range(0)), b"", "", 0.0, -math.inf
             return
         first = run.sequences.start
-        place = ((run.second & layout.UINT32_MASK) << 32 | first).to_bytes(8, "big")
+        second_and_sequence = ((run.second & layout.UINT32_MASK) << 32 | first).to_bytes(8, "big")
         self.left = iter(range(first % _sequence.BLOCK, first % _sequence.BLOCK + len(run.sequences)))
-        self.head = start.prefix + place[:-1]
+        self.head = start.prefix + second_and_sequence[:-1]
         self.hex_head = self.head.hex().upper()
         behind = run.second - _sequence.MAX_BEHIND
         self.since = float(behind + layout.EPOCH_UNIX) if behind > 0 else -math.inf
@@ -199,12 +199,12 @@ def _exclusive(method: F) -> F:
         while True:
             self._begin_anew()
             lock = self._lock
-            [held] = _acquiring(lock)
+            [is_acquired] = _acquiring(lock)
             try:
-                if held:
+                if is_acquired:
                     return method(self, *args)
             finally:
-                if held:
+                if is_acquired:
                     lock.release()
 
     return locked  # type: ignore[return-value]
@@ -246,19 +246,19 @@ class Minter:
             start = block.start
             if start.life == life:
                 return
-            prefix, first, choice = self._start(start.why if start.made == life else COPIED)
+            prefix, first, choice = self._start(start.why if start.first_life == life else COPIED)
             lock = self._lock if start.forks == _forks else threading.RLock()
             start = _Start(life, life, _forks, FIRST, prefix, choice)
             following = _Block(start, None, _sequence.fresh(first))
             beginning = _beginning
-            [held] = _acquiring(beginning)
+            [is_acquired] = _acquiring(beginning)
             try:
                 # Nothing is called between this comparison and the last assignment, so no handler runs.
-                if held and self._block is block and _life[0] == life:
+                if is_acquired and self._block is block and _life[0] == life:
                     self._lock = lock
                     self._block = following
             finally:
-                if held:
+                if is_acquired:
                     beginning.release()
 
     @_exclusive
@@ -307,9 +307,9 @@ class Minter:
         while True:
             self._begin_anew()
             lock = self._lock
-            [held] = _acquiring(lock)
+            [is_acquired] = _acquiring(lock)
             try:
-                if not held:
+                if not is_acquired:
                     continue
                 block = self._block
                 start, second = block.start, math.floor(self._clock()) - layout.EPOCH_UNIX
@@ -330,5 +330,5 @@ class Minter:
                     if runs is not None:
                         return start.prefix, runs
             finally:
-                if held:
+                if is_acquired:
                     lock.release()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from msgid.ids.carriers import Cells
 
+__all__ = ["IdColumns"]
+
 _DTYPES: Final = {
     "version": "uint8",
     "node": "uint64",
@@ -115,10 +117,10 @@ def _parse_cells(cells: Cells) -> IdColumns:
     if cells.nulls is not None:  # the data may have any bytes in the place of a NULL
         for column in columns:
             column[cells.nulls] = 0
-    if cells.places is None:
+    if cells.indexes is None:
         return columns
     parts = [columns, _empty(1)]  # the last row is that of NULL
-    return IdColumns(*(np.concatenate(pair)[cells.places] for pair in zip(*parts, strict=True)))
+    return IdColumns(*(np.concatenate(pair)[cells.indexes] for pair in zip(*parts, strict=True)))
 
 
 def _read_rows(data: NDArray[np.uint8], offsets: NDArray[np.int64], is_hex: bool) -> IdColumns:

@@ -206,14 +206,14 @@ class Cells(NamedTuple):
         offsets: Where each value starts, and at the end where the last one ends.
         is_text: Whether a value is text, and not the bytes of an ID.
         nulls: Whether each value is NULL; None if none is.
-        places: The cell of each row, or -1 for NULL; None if each row has a cell of its own.
+        indexes: The cell of each row, or -1 for NULL; None if each row has a cell of its own.
     """
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     is_text: bool
     nulls: NDArray[np.bool_] | None = None
-    places: NDArray[np.int64] | None = None
+    indexes: NDArray[np.int64] | None = None
 
     def values(self) -> Iterator[str | bytes | None]:
         """Yield the text or bytes of each cell."""
@@ -292,8 +292,8 @@ def _cells_of_arrow(array: Any) -> Cells:
     kind, count, types = array.type, len(array), pa.types
     if types.is_dictionary(kind):
         # Arrow cannot write out a dictionary whose rows are more than 2 GiB of text.
-        places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return _placed(_cells_of_arrow(readable(array.dictionary)), places)
+        indexes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return _placed(_cells_of_arrow(readable(array.dictionary)), indexes)
     if types.is_run_end_encoded(kind):
         ends = np.clip(array.run_ends.to_numpy().astype(np.int64) - array.offset, 0, count)
         return _placed(
@@ -315,11 +315,11 @@ def _cells_of_arrow(array: Any) -> Cells:
     return Cells(np.frombuffer(data or b"", np.uint8), offsets, is_text, nulls)
 
 
-def _placed(cells: Cells, places: NDArray[np.int64]) -> Cells:
+def _placed(cells: Cells, indexes: NDArray[np.int64]) -> Cells:
     """Return cells with a place for each row of a column; -1 is NULL."""
     import numpy as np
 
-    return cells._replace(places=places if cells.places is None else np.append(cells.places, -1)[places])
+    return cells._replace(indexes=indexes if cells.indexes is None else np.append(cells.indexes, -1)[indexes])
 
 
 def _cells_of_numpy(array: NDArray[Any]) -> list[Cells] | tuple[Any, ...]:

@@ -50,9 +50,9 @@ def position_id(source: str, offset: int, at: datetime | float) -> MessageId:
     MessageId('013B0121EF30BE0000024CCDBE000004D2')
     """
     bits = _hash(_utf8("source", source), layout.SYNTHETIC_BITS)
-    place = integer("offset", offset, 0, layout.OFFSET_MAX)
+    checked_offset = integer("offset", offset, 0, layout.OFFSET_MAX)
     node = layout.synthetic_node("position", bits)
-    pid, sequence = place >> _SEQUENCE_BITS, place & layout.UINT32_MASK
+    pid, sequence = checked_offset >> _SEQUENCE_BITS, checked_offset & layout.UINT32_MASK
     return MessageId._of(layout.pack(node, pid, seconds_since_epoch("at", at) & layout.UINT32_MASK, sequence))
 
 

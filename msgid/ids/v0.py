@@ -267,9 +267,9 @@ class ClientUniqueId(_V0):
             month = latest.astimezone(zone).replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
             for _ in range(4):  # one of four months has 31 days of 24 hours: March may be an hour shorter
                 following = (month + timedelta(days=31)).replace(day=1)
-                made = month.astimezone(_UTC) + elapsed
-                if made <= latest and made < following.astimezone(_UTC):
-                    return made
+                moment = month.astimezone(_UTC) + elapsed
+                if moment <= latest and moment < following.astimezone(_UTC):
+                    return moment
                 month = (month - timedelta(days=1)).replace(day=1)
         except OverflowError:
             raise ValueError(

@@ -7,13 +7,13 @@ True
 
 Each release of Iggy writes one of the layouts in `LAYOUTS`. Readers detect the layout by checksum if it is not given.
 `read_log` reads files of any size, and `read_tables` reads them into Arrow tables. All integers are little-endian.
+`msgid.iggy.commands` has the commands that create streams and topics.
 """
 
-from msgid.iggy.commands import CreateStream, CreateTopic, Stream, Topic
 from msgid.iggy.headers import Header, HeaderKey, HeaderKind
 from msgid.iggy.json_form import from_json, to_json
 from msgid.iggy.log import decode, decode_log, encode, encode_log, read_log
-from msgid.iggy.message import Batch, Message, checksum, id_text, id_value
+from msgid.iggy.message import Message, checksum, id_text, id_value
 from msgid.iggy.poll import PollResponse, decode_poll, encode_poll
 from msgid.iggy.records.producers import Producer
 from msgid.iggy.send import Partitioning, SendMessages
@@ -22,9 +22,6 @@ from msgid.iggy.wire import LAYOUTS
 
 __all__ = [
     "LAYOUTS",
-    "Batch",
-    "CreateStream",
-    "CreateTopic",
     "Header",
     "HeaderKey",
     "HeaderKind",
@@ -33,8 +30,6 @@ __all__ = [
     "PollResponse",
     "Producer",
     "SendMessages",
-    "Stream",
-    "Topic",
     "checksum",
     "decode",
     "decode_log",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from msgid.iggy.headers import Header, HeaderName, HeaderValue
 
+__all__ = ["CreateStream", "CreateTopic", "Stream", "Topic"]
+
 _NUMERIC = 1
 _TEXT = 2
 
@@ -50,7 +52,7 @@ def _read(reader: Reader, **widths: int) -> dict[str, Any]:
 
 def read_identifier(reader: Reader, name: str) -> int | str:
     """Decode the identifier at a reader's position."""
-    at = reader.place
+    at = reader.position
     kind = reader.unsigned(1, f"the kind of {name}")
     if kind == _TEXT:
         return reader.text(1, name, MAX_NAME_BYTES)

@@ -164,10 +164,10 @@ class HeaderKey(NamedTuple):
     @classmethod
     def of(cls, value: HeaderValue, kind: HeaderKind | None = None) -> HeaderKey:
         """Create a key from a Python value, with the kinds and errors of `Header.of`."""
-        made = Header.of(value, kind)
-        if made.kind is HeaderKind.STRING:
+        header = Header.of(value, kind)
+        if header.kind is HeaderKind.STRING:
             raise ValueError(f"a header's key of kind string must be a str, not a HeaderKey: {quote(value)}")
-        return cls(made.kind, made.raw)
+        return cls(header.kind, header.raw)
 
     @property
     def value(self) -> HeaderValue:
@@ -237,7 +237,7 @@ def encode_headers(headers: Mapping[Any, Header], *, typed: bool = False) -> byt
 
 
 def _kind(reader: Reader, what: str) -> HeaderKind:
-    at = reader.base + reader.place
+    at = reader.base + reader.position
     code = reader.unsigned(1, f"{what} kind")
     if not HeaderKind.RAW <= code <= HeaderKind.FLOAT64:
         raise InvalidMessage(f"{what} kind must be 1 to 15, got {code}", at)
@@ -249,7 +249,7 @@ def decode_key(reader: Reader, *, typed: bool = False) -> HeaderName:
     kind = _kind(reader, "a header's key's") if typed else HeaderKind.STRING
     if kind is HeaderKind.STRING:
         return reader.text(4, "a header's key", HEADER_KEY_MAX)
-    at = reader.base + reader.place
+    at = reader.base + reader.position
     return HeaderKey(*checked(kind, reader.sized(4, "a header's key", 1, HEADER_KEY_MAX), at))
 
 
@@ -264,12 +264,12 @@ def decode_headers(reader: Reader, *, typed: bool = False) -> dict[HeaderName, H
         InvalidMessage: if a header is malformed, or a key occurs twice.
     """
     headers: dict[HeaderName, Header] = {}
-    while reader.place < reader.end:
-        start = reader.base + reader.place
+    while reader.position < reader.end:
+        start = reader.base + reader.position
         key = decode_key(reader, typed=typed)
         if key in headers:
             raise InvalidMessage(f"a second header {quote(str(key))}", start)
         kind = _kind(reader, "a header's")
-        at = reader.base + reader.place
+        at = reader.base + reader.position
         headers[key] = checked(kind, reader.sized(4, "a header's value", 1, HEADER_VALUE_MAX), at)
     return headers

@@ -73,21 +73,21 @@ def split_points(
     >>> from msgid.iggy import Message, encode_log
     >>> log = encode_log([Message.new(b"a" * 100, id=n, offset=n) for n in range(10)], "h64")
     >>> index = b"".join(bytes(4) + (164 * n).to_bytes(4, "little") + bytes(8) for n in range(1, 11))
-    >>> bytes_at = [lambda place, length, data=data: data[place : place + length] for data in (log, index)]
+    >>> bytes_at = [lambda position, length, data=data: data[position : position + length] for data in (log, index)]
     >>> split_points(bytes_at[0], len(log), bytes_at[1], len(index), 3)
     [Point(position=0, layout='auto'), Point(position=656, layout='h64'), Point(position=1148, layout='h64')]
     """
     first: Layout = name_of(layout, auto=True)  # type: ignore[assignment]
-    found = _first_layout(read, size, first_offset) if first == AUTO else first
+    detected = _first_layout(read, size, first_offset) if first == AUTO else first
     best = [Point(0, first)]
-    for form in _FORMS.get(found or "", ()):
-        codes = later_codes(LAYOUTS[found or ""].code, upgrade=first == AUTO)
+    for form in _FORMS.get(detected or "", ()):
+        codes = later_codes(LAYOUTS[detected or ""].code, upgrade=first == AUTO)
         entries, points = index_size // form.stride, [Point(0, first)]
         for number in sorted({entries * part // parts for part in range(1, parts)}):
-            place = int.from_bytes(read_index(number * form.stride + form.at, form.width), "little")
-            if in_range(place, points[-1].position + 1, size - 1):
-                names = [NAMES[code] for code in codes if _starts(read, place, size, code, first_offset)]
-                points += [Point(place, name) for name in names[:1]]  # type: ignore[arg-type]
+            position = int.from_bytes(read_index(number * form.stride + form.at, form.width), "little")
+            if in_range(position, points[-1].position + 1, size - 1):
+                names = [NAMES[code] for code in codes if _starts(read, position, size, code, first_offset)]
+                points += [Point(position, name) for name in names[:1]]  # type: ignore[arg-type]
         best = max(best, points, key=len)
     return best
 
@@ -96,18 +96,20 @@ def _first_layout(read: Callable[[int, int], bytes], size: int, first_offset: in
     return _checked(read, 0, size, lambda data: detect(data, known=size, first_offset=first_offset)).layout
 
 
-def _starts(read: Callable[[int, int], bytes], place: int, size: int, code: int, first_offset: int) -> bool:
-    """Return whether a record of a layout starts at a place, with a correct checksum."""
-    facts, known = LAYOUTS[NAMES[code]], size - place
-    return _checked(read, place, size, lambda data: probe(data, facts, known, first_offset, LONGEST)).reason is None
+def _starts(read: Callable[[int, int], bytes], position: int, size: int, code: int, first_offset: int) -> bool:
+    """Return whether a record of a layout starts at a position, with a correct checksum."""
+    facts, known = LAYOUTS[NAMES[code]], size - position
+    return _checked(read, position, size, lambda data: probe(data, facts, known, first_offset, LONGEST)).reason is None
 
 
-def _checked(read: Callable[[int, int], bytes], place: int, size: int, check: Callable[[bytes], _Checked]) -> _Checked:
-    """Return the result of a check of the bytes at a place, with as many bytes as it needs."""
+def _checked(
+    read: Callable[[int, int], bytes], position: int, size: int, check: Callable[[bytes], _Checked]
+) -> _Checked:
+    """Return the result of a check of the bytes at a position, with as many bytes as it needs."""
     wanted = _HEAD
     while True:
-        data = read(place, min(wanted, size - place))
-        found = check(data)
-        if found.needed <= len(data) or len(data) < min(wanted, size - place):
-            return found
-        wanted = found.needed
+        data = read(position, min(wanted, size - position))
+        result = check(data)
+        if result.needed <= len(data) or len(data) < min(wanted, size - position):
+            return result
+        wanted = result.needed

@@ -105,7 +105,7 @@ def partition_and_messages(text: str | bytes) -> tuple[int | None, list[Message]
         value = value["messages"]
         if not isinstance(value, list):
             raise InvalidMessage(f"messages must be an array, got {quote(value)}")
-    messages = [from_value(held) for held in value] if isinstance(value, list) else [from_value(value)]
+    messages = [from_value(item) for item in value] if isinstance(value, list) else [from_value(value)]
     return partition, messages
 
 
@@ -152,7 +152,7 @@ def _from_server(value: dict[str, Any]) -> Message:
     header = value["header"]
     if not isinstance(header, dict):
         raise InvalidMessage(f"header must be a JSON object, got {quote(header)}")
-    made = valid_message(
+    message = valid_message(
         **{name: _number(header, name, UINT64_MAX) for name in ("offset", "timestamp", "checksum", "origin_timestamp")},
         state=None,
         id=_number(header, "id", UINT128_MAX),
@@ -161,11 +161,11 @@ def _from_server(value: dict[str, Any]) -> Message:
         layout=NEWEST,
         batch=None,
     )
-    typed = any(isinstance(key, HeaderKey) for key in made.headers)
+    typed = any(isinstance(key, HeaderKey) for key in message.headers)
     for layout in _SERVER_LAYOUTS:
-        if (LAYOUTS[layout].typed_keys or not typed) and made.checksum == own_checksum(made, layout):
-            return replace(made, layout=layout)
-    return replace(made, checksum=own_checksum(made, NEWEST))
+        if (LAYOUTS[layout].typed_keys or not typed) and message.checksum == own_checksum(message, layout):
+            return replace(message, layout=layout)
+    return replace(message, checksum=own_checksum(message, NEWEST))
 
 
 def _number(value: dict[str, Any], name: str, most: int) -> int:
@@ -191,19 +191,19 @@ def _headers(headers: object) -> dict[HeaderName, Header]:
     if isinstance(headers, str):  # a server could not decode them
         return decode_headers(Reader(_binary(headers, "headers")), typed=True)
     if isinstance(headers, dict):
-        return {_text_key(key): _header(f"header {quote(key)}", held) for key, held in headers.items()}
+        return {_text_key(key): _header(f"header {quote(key)}", given) for key, given in headers.items()}
     if not isinstance(headers, list):
         raise InvalidMessage(f"headers must be a JSON object or a list, got {quote(headers)}")
-    found: dict[HeaderName, Header] = {}
+    parsed: dict[HeaderName, Header] = {}
     for entry in headers:
         if not isinstance(entry, dict) or set(entry) != {"key", "value"}:
             raise InvalidMessage(f"a header must be an object with key and value, got {quote(entry)}")
         kind, raw = _header("a header's key", entry["key"])
         key: HeaderName = _text_key(raw.decode()) if kind is HeaderKind.STRING else HeaderKey(kind, raw)
-        if key in found:
+        if key in parsed:
             raise InvalidMessage(f"a second header {quote(str(key))}")
-        found[key] = _header(f"header {quote(str(key))}", entry["value"])
-    return found
+        parsed[key] = _header(f"header {quote(str(key))}", entry["value"])
+    return parsed
 
 
 def _text_key(key: str) -> str:

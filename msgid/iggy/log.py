@@ -114,22 +114,22 @@ def decode_log(
     _check_bytes(data)
     opened = opener(decrypt)
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
-    found = decoder.decode(data, len(data))
-    messages = [_whole(message) for message in messages_of(data, found.rows, 0, opened)]
-    if found.error is not None:
-        raise _hinted(found.error, data, name_of(layout, auto=True))
+    decoded = decoder.decode(data, len(data))
+    messages = [_whole(message) for message in messages_of(data, decoded.rows, 0, opened)]
+    if decoded.error is not None:
+        raise _hinted(decoded.error, data, name_of(layout, auto=True))
     return messages
 
 
 def _hinted(error: InvalidMessage, data: bytes | memoryview, layout: str) -> InvalidMessage:
     """Return the error of bytes in a layout that the caller has named; if they have another, it says so."""
     try:
-        found = layout if layout == AUTO else detect(data).layout
+        detected = layout if layout == AUTO else detect(data).layout
     except ImportError:  # no XXH3
-        found = None
-    if found is None or found == layout:
+        detected = None
+    if detected is None or detected == layout:
         return error
-    return type(error)(f"{error.reason}; the bytes have the layout {found}: pass layout={found!r}", error.offset)
+    return type(error)(f"{error.reason}; the bytes have the layout {detected}: pass layout={detected!r}", error.offset)
 
 
 def check_file(file: object) -> None:

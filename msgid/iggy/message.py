@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 UuidOrder = Literal["bytes", "number"]
 """How producers write a UUID into a message: its bytes from the first to the last, or as a little-endian number."""
 
+__all__ = ["Batch"]
+
 _NEW: Final = struct.Struct("<16sQQQII")
 _FRAME: Final = struct.Struct("<16sIIIIQ")
 
@@ -138,7 +140,7 @@ class Message:
             payload = bytes(payload)
         if facts.has_origin and origin_timestamp is None:
             origin_timestamp = timestamp
-        made = cls(
+        message = cls(
             offset,
             MessageState.of(MessageState.AVAILABLE if state is None else state) if facts.has_state else None,
             timestamp,
@@ -149,7 +151,7 @@ class Message:
             origin_timestamp if facts.has_origin else None,
             layout_name,
         )
-        return replace(made, checksum=own_checksum(made, layout_name)) if facts.checksum else made
+        return replace(message, checksum=own_checksum(message, layout_name)) if facts.checksum else message
 
     @property
     def id_text(self) -> str:
@@ -316,7 +318,7 @@ def _known(id: Any) -> MessageId | UUID:
 
 def valid_message(**fields: Any) -> Message:
     """Return a message of all its fields without repeating the checks of `Message`, which take most of its time."""
-    made = object.__new__(Message)
+    message = object.__new__(Message)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(message, name, value)
+    return message

@@ -106,8 +106,8 @@ def _head_of(data: memoryview, layout: str) -> int:
     if len(data) == _NEWEST:
         return _EARLIER if U32.unpack_from(data, _COUNT_AT)[0] else _NEWEST
     record = data[_NEWEST:]
-    found = probe(record, LAYOUTS["batch256"], len(record), 0, LONGEST)
-    return _NEWEST if found.reason is None else _EARLIER
+    probed = probe(record, LAYOUTS["batch256"], len(record), 0, LONGEST)
+    return _NEWEST if probed.reason is None else _EARLIER
 
 
 def _messages(data: memoryview, start: int, count: int, layout: str) -> list[Message]:
@@ -117,16 +117,16 @@ def _messages(data: memoryview, start: int, count: int, layout: str) -> list[Mes
         raise TruncatedMessage(f"a count of {count} messages, and bytes for {len(body) // least} at the most", at)
     if not count and len(body):
         raise InvalidMessage(f"{len(body)} bytes after the end of the poll response", start)
-    found = LogDecoder(layout, limit=len(data), poll=True).decode(body, len(body), start)
+    decoded = LogDecoder(layout, limit=len(data), poll=True).decode(body, len(body), start)
     messages: list[Message] = []
-    for message in messages_of(body, found.rows, start):
+    for message in messages_of(body, decoded.rows, start):
         if isinstance(message, InvalidMessage):
             raise message
         messages.append(message)
-    if found.error is not None and len(messages) < count:
-        raise found.error
+    if decoded.error is not None and len(messages) < count:
+        raise decoded.error
     if len(messages) < count:
         raise TruncatedMessage(f"a count of {count} messages, and there are {len(messages)}", at)
-    if found.error is not None or len(messages) > count:
+    if decoded.error is not None or len(messages) > count:
         raise InvalidMessage(f"{count} messages and bytes after the end of the poll response", at)
     return messages

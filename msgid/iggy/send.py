@@ -52,7 +52,7 @@ Partitioning(partition=None, key=b'order-7'))
     @classmethod
     def read(cls, reader: Reader) -> Partitioning:
         """Decode the partitioning at a reader's position."""
-        at = reader.place
+        at = reader.position
         kind = reader.unsigned(1, "the kind of the partitioning")
         value = reader.sized(1, "the partitioning")
         if kind == _BALANCED and not value:
@@ -119,29 +119,29 @@ class SendMessages(NamedTuple):
         """
         name = wire_name(layout)
         facts, reader = LAYOUTS[name], Reader(data)
-        at = reader.place
+        at = reader.position
         length = reader.unsigned(4, "the length of the metadata") if facts.has_origin else 0
         stream, topic = read_identifier(reader, "stream"), read_identifier(reader, "topic")
         partitioning = Partitioning.read(reader)
         if not facts.has_origin:
             return cls(stream, topic, partitioning, list(_sent_old(reader, name)))
         count = reader.unsigned(4, "the count of messages")
-        if reader.place != at + 4 + length:
-            raise InvalidMessage(f"metadata must have {reader.place - 4 - at} bytes, got {length}", at)
+        if reader.position != at + 4 + length:
+            raise InvalidMessage(f"metadata must have {reader.position - 4 - at} bytes, got {length}", at)
         ends = [] if facts.code == BATCH256 else _entries(reader, count)
-        body = memoryview(data)[reader.place :]
-        found = scan(body, facts.code, known=len(body))
-        if found.stop != Stop.END:
-            kind = TruncatedMessage if found.stop == Stop.CUT else InvalidMessage
-            raise kind(stop_reason(found), reader.place + found.at)
+        body = memoryview(data)[reader.position :]
+        scanned = scan(body, facts.code, known=len(body))
+        if scanned.stop != Stop.END:
+            kind = TruncatedMessage if scanned.stop == Stop.CUT else InvalidMessage
+            raise kind(stop_reason(scanned), reader.position + scanned.at)
         messages = []
-        for message in messages_of(body, found.rows, reader.place):
+        for message in messages_of(body, scanned.rows, reader.position):
             if isinstance(message, InvalidMessage):
                 raise message
             messages.append(message)
         if len(messages) != count:
             raise InvalidMessage(f"a count of {count} messages, and there are {len(messages)}", at + length)
-        if ends and ends != _ends(found.rows):
+        if ends and ends != _ends(scanned.rows):
             raise InvalidMessage("the index entries must match the ends of the messages", at + length + 4)
         return cls(stream, topic, partitioning, messages)
 
@@ -164,11 +164,11 @@ def _batches_sent(messages: list[Message]) -> bytes:
 
 
 def _entries(reader: Reader, count: int) -> list[int]:
-    at = reader.place
+    at = reader.position
     if count * _ENTRY > reader.end - at:
         raise TruncatedMessage(f"a count of {count} messages, and bytes for fewer", at)
     raw = reader.take(count * _ENTRY, "the entries")
-    return [int.from_bytes(raw[place + 4 : place + 8], "little") for place in range(0, len(raw), _ENTRY)]
+    return [int.from_bytes(raw[position + 4 : position + 8], "little") for position in range(0, len(raw), _ENTRY)]
 
 
 def _ends(rows: bytes) -> list[int]:
@@ -177,12 +177,12 @@ def _ends(rows: bytes) -> list[int]:
 
 def _sent_old(reader: Reader, layout: Any) -> Iterator[Message]:
     """Decode the messages of a request of a release before 0.5.0."""
-    while reader.place < reader.end:
+    while reader.position < reader.end:
         id = reader.unsigned(16, "the ID")
         length = reader.unsigned(4, "the length of the headers")
-        place = reader.need(length, "the block of headers")
+        position = reader.need(length, "the block of headers")
         try:
-            headers = decode_headers(Reader(reader.data, place, place + length))
+            headers = decode_headers(Reader(reader.data, position, position + length))
         except TruncatedMessage as error:
             raise InvalidMessage(f"within headers of {length} bytes {error.reason}", error.offset) from None
         payload = reader.sized(4, "the payload")

@@ -127,8 +127,8 @@ def decode_table(data: bytes | memoryview, layout: Layout = "auto", *, base: int
         raise ValueError(f"{len(data)} bytes, more than the {_LENGTH_MAX} of a table: read_tables makes several")
     decoder = LogDecoder(name_of(layout, auto=True), first_offset=first_offset, limit=len(data))
     _check_packages()
-    found = decoder.decode(data, len(data), base)
-    return _table_of(data, found.rows, found.place, base)._replace(error=found.error)
+    decoded = decoder.decode(data, len(data), base)
+    return _table_of(data, decoded.rows, decoded.position, base)._replace(error=decoded.error)
 
 
 def read_tables(
@@ -223,8 +223,8 @@ def _column(codes: Any, names: dict[int, str | None]) -> pa.Array:
     if len(codes) and (codes == codes[0]).all():
         return pa.repeat(pa.scalar(names[int(codes[0])], pa.string()), len(codes))
     known = sorted(names)
-    places = np.searchsorted(known, codes).astype(np.int32)
-    return pa.array([names[code] for code in known], pa.string()).take(pa.array(places))
+    indexes = np.searchsorted(known, codes).astype(np.int32)
+    return pa.array([names[code] for code in known], pa.string()).take(pa.array(indexes))
 
 
 def _batch(

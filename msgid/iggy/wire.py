@@ -98,36 +98,36 @@ class Reader:
     The reader copies and allocates bytes only after it has checked that they exist, whatever a length field contains.
     """
 
-    __slots__ = ("base", "data", "end", "place")
+    __slots__ = ("base", "data", "end", "position")
 
-    def __init__(self, data: bytes | memoryview, place: int = 0, end: int | None = None, base: int = 0) -> None:
+    def __init__(self, data: bytes | memoryview, position: int = 0, end: int | None = None, base: int = 0) -> None:
         self.data = data
-        self.place = place
+        self.position = position
         self.end = len(data) if end is None else end
         self.base = base
         """The position of the buffer in the file, which is added to positions in errors."""
 
     def need(self, length: int, what: str) -> int:
         """Skip ``length`` bytes and return the position of the first one."""
-        start = self.place
+        start = self.position
         if length > self.end - start:
             raise TruncatedMessage(f"{what} needs {length} bytes, and {self.end - start} are left", self.base + start)
-        self.place = start + length
+        self.position = start + length
         return start
 
     def unsigned(self, width: int, what: str) -> int:
         """Read an unsigned integer of ``width`` bytes."""
         start = self.need(width, what)
-        return int.from_bytes(self.data[start : self.place], "little")
+        return int.from_bytes(self.data[start : self.position], "little")
 
     def take(self, length: int, what: str) -> bytes:
         """Read ``length`` bytes."""
         start = self.need(length, what)
-        return bytes(self.data[start : self.place])
+        return bytes(self.data[start : self.position])
 
     def sized(self, width: int, what: str, least: int = 0, most: int | None = None) -> bytes:
         """Read a length field of ``width`` bytes, then that many bytes."""
-        start = self.place
+        start = self.position
         length = self.unsigned(width, f"the length of {what}")
         if length < least or (most is not None and length > most):
             raise InvalidMessage(f"{what} must have {least} to {most} bytes, got {length}", self.base + start)
@@ -135,7 +135,7 @@ class Reader:
 
     def text(self, width: int, what: str, most: int) -> str:
         """Read a length field of ``width`` bytes, then a text of 1 to ``most`` bytes in UTF-8."""
-        start = self.place
+        start = self.position
         raw = self.sized(width, what, 1, most)
         try:
             return raw.decode()
@@ -144,5 +144,5 @@ class Reader:
 
     def finish(self, what: str) -> None:
         """Raise `InvalidMessage` if bytes are left."""
-        if self.place != self.end:
-            raise InvalidMessage(f"{self.end - self.place} bytes after the end of {what}", self.base + self.place)
+        if self.position != self.end:
+            raise InvalidMessage(f"{self.end - self.position} bytes after the end of {what}", self.base + self.position)

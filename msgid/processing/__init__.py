@@ -18,8 +18,8 @@ is handled against the state it saw the first time. So it has the same outputs, 
 IDs are compared by value: another spelling of an ID or a UUID names the same message. Any other text is an ID too.
 
 `Processor` and `AsyncProcessor` handle messages. A handler takes new IDs, random numbers and the time from its
-`Context`. `msgid.processing.store` describes the entries, how long they are kept, and when a message is too late. A
-`MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states.
+`Context`. A `MemoryStore`, a `SqliteStore` or a `PostgresStore` stores the states. `msgid.processing.store` describes
+the entries, how long they are kept, and when a message is too late. It has the values that a `Store` takes and returns.
 """
 
 from msgid.processing.async_processor import AsyncProcessor
@@ -38,19 +38,17 @@ from msgid.processing.memory import MemoryStore
 from msgid.processing.postgres import PostgresStore
 from msgid.processing.processor import Processor
 from msgid.processing.sqlite import SqliteStore
-from msgid.processing.store import Append, Entry, Reading, Store, Version
+from msgid.processing.store import Store
 from msgid.processing.strict_json import dumps, loads
 from msgid.shared.handler_message import Message
 
 __all__ = [
-    "Append",
     "AsyncProcessor",
     "BatchFailed",
     "ChangedBody",
     "ChangedOutputs",
     "Context",
     "DeadLetter",
-    "Entry",
     "Handler",
     "InvalidStore",
     "MemoryStore",
@@ -60,12 +58,10 @@ __all__ = [
     "Output",
     "PostgresStore",
     "Processor",
-    "Reading",
     "SqliteStore",
     "Store",
     "TooLate",
     "TooManyFailures",
-    "Version",
     "dumps",
     "loads",
     "run",

@@ -167,15 +167,15 @@ class SqlStore:
         check_key(key)
 
         def work(connection: Any) -> list[Version]:
-            found = []
+            versions = []
             asked, values = (_HEADS, (key,)) if handler is None else (f"{_HEADS} WHERE n.name = ?", (key, handler))
             for number, name, newest, packed in connection.execute(self._sql(asked), values).fetchall():
                 entries = connection.execute(self._sql(_ENTRIES), (number, key)).fetchall()
                 kept = [
                     Kept(version, id, at, stored_at, unpack(state)) for version, id, at, stored_at, state in entries
                 ]
-                found += assemble(name, newest, unpack(packed), kept)
-            return sorted(found, key=lambda version: (version.handler, version.version))
+                versions += assemble(name, newest, unpack(packed), kept)
+            return sorted(versions, key=lambda version: (version.handler, version.version))
 
         return self._transact(work, writes=False)
 
@@ -262,8 +262,8 @@ class SqlStore:
     def _handlers(self, handler: str | None) -> list[tuple[int, str]]:
         """Return the number and name of one handler, or of all."""
         query = "SELECT number, name FROM msgid_handlers"
-        found = self._transact(lambda connection: connection.execute(query).fetchall(), writes=False)
-        return [(number, name) for number, name in found if handler in (None, name)]
+        handlers = self._transact(lambda connection: connection.execute(query).fetchall(), writes=False)
+        return [(number, name) for number, name in handlers if handler in (None, name)]
 
     def _forget(self, number: int, name: str, before: int, keys: bool) -> int:
         count = self._in_parts(lambda db: self._forget_some(db, number, name, before, keys))
@@ -280,10 +280,10 @@ class SqlStore:
 
     def _in_parts(self, work: Callable[[Any], int]) -> int:
         """Repeat work, each time in a transaction, until it finds less than a chunk; return how much it found."""
-        count = found = _CHUNK
-        while found == _CHUNK:
-            found = self._transact(work, writes=True)
-            count += found
+        count = changed = _CHUNK
+        while changed == _CHUNK:
+            changed = self._transact(work, writes=True)
+            count += changed
         return count - _CHUNK
 
     def _forget_some(self, connection: Any, number: int, name: str, before: int, keys: bool) -> int:
@@ -373,11 +373,11 @@ class SqlStore:
                 readings.append(Reading(newest, unpack(before), handled, bytes(fingerprint), outputs))
         return readings
 
-    def _check_tables(self, place: str, found: tuple[int | None] | None) -> None:
+    def _check_tables(self, name: str, schema: tuple[int | None] | None) -> None:
         """Raise `InvalidStore` if there are tables, and they are those of another version, or of none."""
-        if found is not None and found[0] != SCHEMA:
-            reason = f"its tables are of version {found[0]}, and this is version {SCHEMA}"
-            raise InvalidStore(f"cannot open {place}: {reason}")
+        if schema is not None and schema[0] != SCHEMA:
+            reason = f"its tables are of version {schema[0]}, and this is version {SCHEMA}"
+            raise InvalidStore(f"cannot open {name}: {reason}")
 
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self.blank)

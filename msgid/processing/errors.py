@@ -79,11 +79,11 @@ class ChangedOutputs(Exception):
 
     __module__ = "msgid.processing"
 
-    def __init__(self, message: Any, stored: bytes, found: bytes, outputs: Sequence[Any] = ()) -> None:
-        super().__init__(message, stored, found, outputs)
+    def __init__(self, message: Any, stored: bytes, new: bytes, outputs: Sequence[Any] = ()) -> None:
+        super().__init__(message, stored, new, outputs)
         self.message = message
         self.stored = stored
-        self.found = found
+        self.new = new
         self.outputs = outputs
 
     def __str__(self) -> str:

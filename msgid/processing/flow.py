@@ -213,7 +213,7 @@ def error_text(error: BaseException) -> str:
 class _Chain:
     """The messages of one key in a batch; each is handled against the state that the previous one made."""
 
-    __slots__ = ("entries", "places", "publishes", "reading", "readings", "state", "stored_at")
+    __slots__ = ("entries", "indexes", "publishes", "reading", "readings", "state", "stored_at")
 
     def __init__(self, reading: Reading, stored_at: int) -> None:
         self.reading = reading
@@ -222,7 +222,7 @@ class _Chain:
         self.state = reading.state
         self.entries: list[Entry] = []
         self.readings: dict[str, Reading] = {}
-        self.places: list[int] = []
+        self.indexes: list[int] = []
 
 
 def next_action(steps: Generator[Action, Any, list[Outcome]], result: Any = None) -> Action | list[Outcome]:
@@ -273,20 +273,20 @@ class Flow:
         while left:
             left = yield from self._round(messages, left, outcomes, writers, stops)
         stopped.update((key, error) for key, (_, error) in stops.items())
-        done = [outcomes[place][0] for place in range(len(messages))]
+        done = [outcomes[index][0] for index in range(len(messages))]
         outputs = [output for outcome in done for output in outcome.outputs]
         if outputs:
             yield Publish(outputs)
         self._writers.extend(writers)
-        for place, outcome in enumerate(done):
+        for index, outcome in enumerate(done):
             if self._observe is not None or (self._dead_letter is not None and outcome.error is not None):
-                yield Settle(messages[place], *outcomes[place])
+                yield Settle(messages[index], *outcomes[index])
         return done
 
     def _round(
         self,
         messages: Sequence[Message],
-        places: Sequence[int],
+        indexes: Sequence[int],
         outcomes: dict[int, tuple[Outcome, float]],
         writers: list[int],
         stops: dict[str, tuple[int, BaseException]],
@@ -295,15 +295,15 @@ class Flow:
 
         ``stops`` has the index and the error at which a key has stopped.
         """
-        readings: list[Reading] = yield Read([(messages[place].key, messages[place].id) for place in places])
+        readings: list[Reading] = yield Read([(messages[index].key, messages[index].id) for index in indexes])
         chains: dict[str, _Chain] = {}
         stored_at = self._clock() // 1000
-        for place, reading in zip(places, readings, strict=True):
-            message = messages[place]
-            if stops and message.key in stops and place > stops[message.key][0]:
-                outcomes[place] = Outcome("not tried", error=stops[message.key][1]), 0
+        for index, reading in zip(indexes, readings, strict=True):
+            message = messages[index]
+            if stops and message.key in stops and index > stops[message.key][0]:
+                outcomes[index] = Outcome("not tried", error=stops[message.key][1]), 0
                 if message.key in chains:
-                    chains[message.key].places.append(place)
+                    chains[message.key].indexes.append(index)
                 continue
             chain: _Chain | None = None
             known: Reading | None = reading
@@ -311,14 +311,14 @@ class Flow:
                 chain = chains.get(message.key)
                 if chain is None:
                     chain = chains[message.key] = _Chain(reading, stored_at)
-                chain.places.append(place)
+                chain.indexes.append(index)
                 known = chain.readings.get(message.id)
             began = self._clock()
             outcome = yield from self._one(message, known, chain)
-            outcomes[place] = outcome, (self._clock() - began) / 1e9
+            outcomes[index] = outcome, (self._clock() - began) / 1e9
             self._failed = 0 if outcome.error is None else self._failed + 1
             if outcome.error is not None and self._dead_letter is None:
-                stops[message.key] = place, outcome.error
+                stops[message.key] = index, outcome.error
             if self._stop_after and self._failed >= self._stop_after:
                 raise TooManyFailures(self._failed, message) from outcome.error
         grown = {key: chain for key, chain in chains.items() if chain.entries}
@@ -335,9 +335,9 @@ class Flow:
         won: list[bool] = yield AppendAll(appends, writer)
         lost = {key: chain for (key, chain), stored in zip(grown.items(), won, strict=True) if not stored}
         for key, chain in lost.items():
-            if key in stops and stops[key][0] in chain.places:
+            if key in stops and stops[key][0] in chain.indexes:
                 del stops[key]  # on the other worker's state, the message may succeed
-        return sorted(place for chain in lost.values() for place in chain.places)
+        return sorted(index for chain in lost.values() for index in chain.indexes)
 
     def _one(self, message: Message, known: Reading | None, chain: _Chain | None) -> Generator[Action, Any, Outcome]:
         """Handle a message that is known from a reading, or the next message of a chain.
@@ -346,9 +346,9 @@ class Flow:
         """
         earlier, forgotten = None, None if known is None else known.forgotten
         if known is not None and known.handled is not None:
-            told = known.fingerprint or b""
-            earlier = Earlier(known.state, told[:FINGERPRINT_LENGTH], known.outputs)
-            first_body, body = told[FINGERPRINT_LENGTH:], body_fingerprint(message.body)
+            stored = known.fingerprint or b""
+            earlier = Earlier(known.state, stored[:FINGERPRINT_LENGTH], known.outputs)
+            first_body, body = stored[FINGERPRINT_LENGTH:], body_fingerprint(message.body)
             if first_body and body and first_body != body:
                 return Outcome("conflict", error=ChangedBody(message))
         if (decided := decide_known(message, earlier, forgotten)) is not None:

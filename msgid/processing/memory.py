@@ -113,8 +113,8 @@ class MemoryStore:
         check_key(key)
         check_process(self, self._process)
         with self._lock:
-            handlers = [held for name, held in self._handlers.items() if handler in (None, name)]
-            return sum(len(held.pop(key, {None: _NEW})) - 1 for held in handlers)
+            handlers = [keys for name, keys in self._handlers.items() if handler in (None, name)]
+            return sum(len(keys.pop(key, {None: _NEW})) - 1 for keys in handlers)
 
     def _read(self, handler: str, key: str, id: str) -> Reading:
         entries = self._handlers.get(handler, {}).get(key, {})

@@ -177,19 +177,19 @@ class PostgresStore(SqlStore):
     def append(self, handler: str, appends: Sequence[Append], writer: int | None = None) -> list[bool]:
         """Store entries in one transaction; return for each key whether its version was still the newest."""
         rows = [(append, rows_of(append)) for append in appends]
-        versions, states = map(list, zip(*(made.head for _, made in rows), strict=True))
+        versions, states = map(list, zip(*(packed.head for _, packed in rows), strict=True))
         values: dict[str, Any] = {
             "handler": self._number(handler),
             "keys": [append.key for append in appends],
             "read": [append.version for append in appends],
-            "before": [made.entries[0][5] for _, made in rows],
+            "before": [packed.entries[0][5] for _, packed in rows],
             "versions": versions,
             "states": states,
             "writer": writer,
             "stored_at": appends[0].entries[0].stored_at,
-            "entry_keys": [append.key for append, made in rows for _ in made.entries],
+            "entry_keys": [append.key for append, packed in rows for _ in packed.entries],
         }
-        columns = zip(*(entry for _, made in rows for entry in made.entries), strict=True)
+        columns = zip(*(entry for _, packed in rows for entry in packed.entries), strict=True)
         values |= {f"entry_{number}": list(column) for number, column in enumerate(columns)}
         keys: list[str] = values["keys"]
         won = {key for (key,) in self._statement(lambda db: db.execute(_APPEND, values).fetchall(), keys)}
@@ -335,13 +335,13 @@ class PostgresStore(SqlStore):
         if encoding not in _ENCODINGS:
             raise InvalidStore(f"cannot use the database: its encoding must be UTF8, got {encoding}")
         has = connection.execute("SELECT to_regclass('msgid_store') IS NOT NULL").fetchone()[0]
-        found = (connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)) if has else None
-        self._check_tables("the database", found)
+        schema = (connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)) if has else None
+        self._check_tables("the database", schema)
         if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
             raise InvalidStore("cannot use the database: its synchronous_commit is off, so a crash would lose messages")
-        if found is None and not self._creates:
+        if schema is None and not self._creates:
             raise InvalidStore("cannot use the database: the tables are missing, and create is False")
-        if found is None:
+        if schema is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BYTEA", options=""))
 

@@ -163,11 +163,11 @@ class SqliteStore(SqlStore):
 
     def _create(self, connection: sqlite3.Connection) -> None:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        found = None
+        schema = None
         if "msgid_store" in tables:
-            found = connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)
-        self._check_tables(self._path, found)
-        if found is None:
+            schema = connection.execute("SELECT schema FROM msgid_store").fetchone() or (None,)
+        self._check_tables(self._path, schema)
+        if schema is None:
             for statement in CREATE:
                 connection.execute(statement.format(bytes="BLOB", options="WITHOUT ROWID"))
         self._is_marked = _MARK in tables
@@ -351,16 +351,18 @@ def _store(
 ) -> bool:
     """Store appends if each has the newest version; otherwise change nothing and return False."""
     old = [
-        (*made.head, number, append.key, append.version, made.entries[0][5]) for append, made in rows if append.version
+        (*packed.head, number, append.key, append.version, packed.entries[0][5])
+        for append, packed in rows
+        if append.version
     ]
-    new = [(number, append.key, *made.head) for append, made in rows if not append.version]
+    new = [(number, append.key, *packed.head) for append, packed in rows if not append.version]
     connection.execute("SAVEPOINT msgid")
     if _change(connection, _UPDATE, old) + _change(connection, _INSERT, new) < len(rows):
         connection.execute("ROLLBACK TO msgid")
         return False
     if writer is not None:
         connection.execute(_UNPUBLISHED, (number, writer, rows[0][0].entries[0].stored_at))
-    _change(connection, _ENTRIES, [(number, append.key, *entry) for append, made in rows for entry in made.entries])
+    _change(connection, _ENTRIES, [(number, append.key, *entry) for append, packed in rows for entry in packed.entries])
     return True
 
 

@@ -39,6 +39,8 @@ from msgid.shared.validate import quote
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+__all__ = ["Append", "Entry", "Reading", "Version"]
+
 DEFAULT_REMEMBER: Final = timedelta(days=90)
 _SMALL: Final = 256
 """The length of a state in bytes up to which compression does not pay."""

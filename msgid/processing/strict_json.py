@@ -140,7 +140,7 @@ def read(text: str) -> Any:
     {'sizes': [1, b'hi']}
     """
     if "\\ud" in text:  # JSON would read the escapes of two halves in a row as one character
-        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], text)
+        text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[0], text)
     return _decoded(text)
 
 
@@ -155,7 +155,7 @@ def canonical(value: Any) -> str:
 
 def _utf8(text: str) -> str:
     """Return a text of JSON in which lone surrogates, which UTF-8 cannot encode, are escaped."""
-    return text if text.isascii() else _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def own_copy(value: Any) -> Any:

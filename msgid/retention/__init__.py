@@ -13,7 +13,7 @@ expired.
 `Cleaner` deletes the expired segments of a folder of Iggy's files.
 """
 
-from msgid.retention.cleaner import Cleaner, SegmentFile
+from msgid.retention.cleaner import Cleaner
 from msgid.retention.policy import (
     InvalidPolicy,
     RetentionPolicy,
@@ -27,7 +27,6 @@ __all__ = [
     "InvalidPolicy",
     "RetentionPolicy",
     "Segment",
-    "SegmentFile",
     "decide",
     "is_expired",
 ]

@@ -28,10 +28,10 @@ class OsFiles:
 
     def state(self, path: str) -> State | None:
         """Return the state of a file; None if the path is a link, a pipe or a folder."""
-        found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode):
+        facts = os.lstat(path)
+        if not stat.S_ISREG(facts.st_mode):
             return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
     def open(self, path: str) -> BinaryIO:
         """Open a file for reading."""

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from msgid.iggy.wire import Layout
 
+__all__ = ["SegmentFile"]
+
 _SEGMENT: Final = re.compile(r"(\d{20})\.log", re.ASCII)
 _BESIDE: Final = re.compile(r"(\d{20})\.(?:index|timeindex)", re.ASCII)
 _PARTITION: Final = re.compile(
@@ -184,11 +186,11 @@ class Cleaner:
             topic, entry = topics[folder], entries.get(topics[folder])
             logs = self._read_folder(folder, sorted(filter(_SEGMENT.fullmatch, names)))
             known |= logs
-            found = self._judged(logs, topic, entry, now)
+            judged = self._judged(logs, topic, entry, now)
             if apply and policy.expiry_of(entry) != NEVER:
-                found = [self._deleted(each, logs[each.path]) if each.expired else each for each in found]
-                self._delete_indexes(folder, names, found)
-            report += found
+                judged = [self._deleted(each, logs[each.path]) if each.expired else each for each in judged]
+                self._delete_indexes(folder, names, judged)
+            report += judged
         self._known = known
         return report
 
@@ -210,19 +212,19 @@ class Cleaner:
         checked, logged = False, dict[str, str]()
         while checked_policy(self.policy).enabled:
             try:
-                found = self.clean(apply=True)
+                judged = self.clean(apply=True)
             except (OSError, InvalidPolicy) as error:
                 if isinstance(error, InvalidPolicy) and not checked:
                     raise
                 _log.exception("cannot clean %s; the next try is in %g seconds", self.folder, self.policy.interval)
             else:
                 checked = True
-                reasons = {kept.path: kept.reason for kept in found if kept.reason is not None}
+                reasons = {kept.path: kept.reason for kept in judged if kept.reason is not None}
                 for path, reason in sorted(reasons.items() - logged.items()):
                     _log.warning("did not delete %s: %s", path, reason)
                 logged = reasons
                 if report is not None:
-                    report(found)
+                    report(judged)
             if stop.wait(self.policy.interval):
                 return
 
@@ -288,23 +290,23 @@ class Cleaner:
             report.append(SegmentFile(path, name, segment, expired and log.whole and reason is None, reason))
         return report
 
-    def _deleted(self, found: SegmentFile, log: _LogFolder) -> SegmentFile:
+    def _deleted(self, file: SegmentFile, log: _LogFolder) -> SegmentFile:
         """Delete a log if it is still the file that was read; return the row of the report."""
         try:
-            if self._files.state(found.path) != log.state:
-                return found._replace(reason="the file has changed since it was read")
-            self._files.remove(found.path)
-            self._files.sync(os.path.dirname(found.path))  # before the indexes: no crash leaves a log without them
+            if self._files.state(file.path) != log.state:
+                return file._replace(reason="the file has changed since it was read")
+            self._files.remove(file.path)
+            self._files.sync(os.path.dirname(file.path))  # before the indexes: no crash leaves a log without them
         except FileNotFoundError:
-            return found._replace(reason="the file was removed by another process")
+            return file._replace(reason="the file was removed by another process")
         except OSError as error:
-            return found._replace(reason=f"cannot remove it: {error}")
-        return found._replace(removed=True)
+            return file._replace(reason=f"cannot remove it: {error}")
+        return file._replace(removed=True)
 
     def _delete_indexes(self, folder: str, names: Sequence[str], report: Sequence[SegmentFile]) -> None:
         """Delete the indexes of logs that this run or an earlier one deleted; those of the active segment stay."""
-        kept = {found.segment.first_offset for found in report if not found.removed}
-        closed = max((found.segment.first_offset for found in report if found.segment.closed), default=-1)
+        kept = {file.segment.first_offset for file in report if not file.removed}
+        closed = max((file.segment.first_offset for file in report if file.segment.closed), default=-1)
         for match in filter(None, map(_BESIDE.fullmatch, names)):
             if int(match[1]) <= closed and int(match[1]) not in kept:
                 try:
@@ -323,14 +325,14 @@ def _unread(first: int) -> Segment:
 def _topic_of(folder: str) -> _Topic | None:
     """Return the topic of a folder, by its path, or else by the path without symbolic links."""
     for path in (os.path.abspath(folder), os.path.realpath(folder)):
-        if found := _PARTITION.fullmatch(Path(path).as_posix()):
-            return _Topic(**found.groupdict())
+        if match := _PARTITION.fullmatch(Path(path).as_posix()):
+            return _Topic(**match.groupdict())
     return None
 
 
 def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) -> dict[_Topic | None, str]:
     """Return the entry of each topic that has one, or raise `InvalidPolicy` if an entry is not for one topic."""
-    found: dict[_Topic | None, str] = {}
+    by_topic: dict[_Topic | None, str] = {}
     for entry in entries:
         matches = sorted(topic for topic in topics if entry in (topic.name, topic.full_name))
         if not matches:
@@ -338,11 +340,11 @@ def _entries(entries: Iterable[str], topics: Collection[_Topic], folder: str) ->
         if len(matches) > 1:
             several = _some(matches, " and ")
             raise InvalidPolicy(f"topics must name one topic per entry, got {quote(entry)} for {several}")
-        if matches[0] in found:
-            both = f"{quote(found[matches[0]])} and {quote(entry)}"
+        if matches[0] in by_topic:
+            both = f"{quote(by_topic[matches[0]])} and {quote(entry)}"
             raise InvalidPolicy(f"topics must name each topic once, got {both} for {matches[0].full_name}")
-        found[matches[0]] = entry
-    return found
+        by_topic[matches[0]] = entry
+    return by_topic
 
 
 def _some(topics: Collection[_Topic], between: str = ", ") -> str:

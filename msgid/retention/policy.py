@@ -241,8 +241,8 @@ def decide(
     for segment in segments:
         first, last, closed, reason = segment.first_offset, segment.last_offset, segment.closed, None
         if not closed:
-            place = bisect_right(filled, first)
-            following = filled[place] if place < len(filled) else None
+            index = bisect_right(filled, first)
+            following = filled[index] if index < len(filled) else None
             closed = following is not None if last is None else last >= first and last + 1 in starts
             if not closed and last is not None and following is not None and following > last:  # else they overlap
                 closed = allow_gaps

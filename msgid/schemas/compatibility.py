@@ -72,10 +72,10 @@ def check_compatibility(mode: str, old_kind: str, old_text: str, new_kind: str, 
         return Comparison("compatible")
     read = _avro if old_kind == "avro" else _json
     pairs = {"backward": [(new, old)], "forward": [(old, new)], "full": [(new, old), (old, new)]}[mode]
-    found = [read(reader, writer) for reader, writer in pairs]
-    verdicts = [comparison.verdict for comparison in found]
+    comparisons = [read(reader, writer) for reader, writer in pairs]
+    verdicts = [comparison.verdict for comparison in comparisons]
     verdict = max(verdicts, key=get_args(Outcome).index) if "incompatible" not in verdicts else "incompatible"
-    return Comparison(verdict, tuple(dict.fromkeys(reason for one in found for reason in one.reasons)))
+    return Comparison(verdict, tuple(dict.fromkeys(reason for one in comparisons for reason in one.reasons)))
 
 
 def _avro(reader: Any, writer: Any) -> Comparison:
@@ -90,9 +90,9 @@ def _avro(reader: Any, writer: Any) -> Comparison:
         plain = [json.dumps(without_logical_types(schema)) for schema in (reader, writer)]
         parsed = [parse(text, validate_names=False) for text in plain]
         result = checker().get_compatibility(*parsed)
-        before, after = _by_place(writer), _by_place(reader)
+        before, after = _types_by_path(writer), _types_by_path(reader)
         shared = before.keys() & after.keys()
-        changed = sorted("/".join(place) or "the top" for place in shared if before[place] != after[place])
+        changed = sorted("/".join(path) or "the top" for path in shared if before[path] != after[path])
     except Exception as error:  # the package raises errors of many types
         return Comparison("not decided", (_shortened(f"{type(error).__name__}: {error}"),))
     if result.compatibility is SchemaCompatibilityType.compatible:
@@ -100,33 +100,33 @@ def _avro(reader: Any, writer: Any) -> Comparison:
             return Comparison("not decided", (f"avro does not compare logical types: at {', '.join(changed)}",))
         return Comparison("compatible")
     kinds = ", ".join(sorted({kind.value.replace("_", " ") for kind in result.incompatibilities}))
-    found, places = (", ".join(sorted(parts)) for parts in (result.messages, result.locations))
-    return Comparison("incompatible", (_shortened(f"{kinds}: {found} at {places}"),))
+    differences, paths = (", ".join(sorted(parts)) for parts in (result.messages, result.locations))
+    return Comparison("incompatible", (_shortened(f"{kinds}: {differences} at {paths}"),))
 
 
-def _by_place(schema: Any) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
-    """Return the logical types at each place of a schema: a union has several, and so have its records."""
-    found: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
-    for place, logical in _logical_types(schema):
-        found.setdefault(place, set()).update(logical)
-    return found
+def _types_by_path(schema: Any) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
+    """Return the logical types at each path of a schema: a union has several, and so have its records."""
+    types: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+    for path, logical in _logical_types(schema):
+        types.setdefault(path, set()).update(logical)
+    return types
 
 
-def _logical_types(schema: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[tuple[Any, ...]]]]:
-    """Yield the place of each type in a schema, and its logical type if it has one."""
+def _logical_types(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[tuple[Any, ...]]]]:
+    """Yield the path of each type in a schema, and its logical type if it has one."""
     if isinstance(schema, list):
         for branch in schema:
-            yield from _logical_types(branch, place)
+            yield from _logical_types(branch, path)
     elif isinstance(schema, dict):
         kind = schema["type"]
         if isinstance(kind, str):
-            yield place, _logical_type(schema, kind)
+            yield path, _logical_type(schema, kind)
         for part in ("items", "values"):
-            yield from _logical_types(schema.get(part), (*place, part))
+            yield from _logical_types(schema.get(part), (*path, part))
         for field in schema.get("fields", ()):
-            yield from _logical_types(field["type"], (*place, field["name"]))
+            yield from _logical_types(field["type"], (*path, field["name"]))
     elif schema is not None:
-        yield place, set()
+        yield path, set()
 
 
 def _logical_type(schema: dict[str, Any], kind: str) -> set[tuple[Any, ...]]:

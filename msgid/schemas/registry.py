@@ -201,17 +201,17 @@ class SchemaRegistry:
         with self._alone():
             if self._path is None:
                 state = self._state.copy()
-                made = change(state)
+                result = change(state)
             else:
                 with _locked(self._path, self._lock_timeout):
                     before = self._read(self._path)
                     state = before.copy()
-                    made = change(state)
+                    result = change(state)
                     if state != before:
                         schemas = [schema._asdict() for schema in state.schemas.values()]
                         _write_json(self._path, {"schemas": schemas, "compatibility": state.compatibility})
             self._state = state
-            return made
+            return result
 
     def _read(self, path: Path) -> _State:
         """Read the file, and check that it still contains every schema that this registry has read or saved."""

@@ -71,18 +71,18 @@ class _Lookup:
         if id in self._schemas:
             return self._schemas[id]
         try:
-            found = self._lookup(id)
+            schema = self._lookup(id)
         except LookupError:
             return None
-        if found is None:
+        if schema is None:
             return None
-        if isinstance(found, str):
-            found = Schema(id, None, None, self._kind, found)
-        elif not isinstance(found, Schema):
-            raise TypeError(f"a lookup must return a Schema, text or None, got {quote(found)}")
+        if isinstance(schema, str):
+            schema = Schema(id, None, None, self._kind, schema)
+        elif not isinstance(schema, Schema):
+            raise TypeError(f"a lookup must return a Schema, text or None, got {quote(schema)}")
         if len(self._schemas) < _CACHED:
-            self._schemas[id] = found
-        return found
+            self._schemas[id] = schema
+        return schema
 
 
 class _Confluent:
@@ -97,20 +97,20 @@ class _Confluent:
         if not in_range(id, 0, (1 << 32) - 1):
             return None
         if self._client is None:
-            made = isinstance(self._given, type) or not hasattr(self._given, "get_schema")
-            self._client = self._given() if made else self._given
+            is_factory = isinstance(self._given, type) or not hasattr(self._given, "get_schema")
+            self._client = self._given() if is_factory else self._given
         try:
-            found = self._client.get_schema(id)
+            schema = self._client.get_schema(id)
         except Exception as error:
             if getattr(error, "http_status_code", None) == _NOT_FOUND:
                 return None
             raise
-        kind = _KINDS.get(str(found.schema_type).upper())
+        kind = _KINDS.get(str(schema.schema_type).upper())
         if kind is None:
-            raise InvalidSchema(f"its type must be AVRO or JSON, got {quote(found.schema_type)}")
-        if getattr(found, "references", None):
+            raise InvalidSchema(f"its type must be AVRO or JSON, got {quote(schema.schema_type)}")
+        if getattr(schema, "references", None):
             raise InvalidSchema("it refers to other schemas, which is not supported")
-        return Schema(id, None, None, kind, found.schema_str)
+        return Schema(id, None, None, kind, schema.schema_str)
 
 
 _NOT_FOUND: Final[Literal[404]] = 404

@@ -30,7 +30,7 @@ def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
         message: A message with the schema, or the footer of an Arrow file.
         is_footer: Whether ``message`` is a footer.
     """
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     try:
         start = 0 if is_footer else 8 if message[:4] == b"\xff\xff\xff\xff" else 4
         root = _Table(message[start:], struct.unpack_from("<I", message, start)[0])
@@ -39,52 +39,52 @@ def arrow_types(message: bytes, *, is_footer: bool = False) -> dict[str, str]:
             name = column.text(0)
             pairs = {pair.text(0): pair.text(1) for pair in column.tables(6)}
             if says_uuid(pairs.get("ARROW:extension:name", "")):
-                found[name] = UUID
+                types[name] = UUID
             type = column.table(3)
             if column.number(2, "B") == _INTEGER and type is not None and type.number(0, "i") > _LONGEST_INTEGER:
-                found[name] = f"Int{type.number(0, 'i')}"
+                types[name] = f"Int{type.number(0, 'i')}"
     except (struct.error, UnicodeDecodeError, IndexError):
         return {}
-    return found
+    return types
 
 
 class _Table:
     """A table of a FlatBuffer: fields that are found by their number."""
 
-    def __init__(self, data: bytes, place: int) -> None:
-        self._data, self._place = data, place
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data, self._position = data, position
 
     def _field(self, number: int) -> int | None:
-        """Return the place of a field, or None if it is missing."""
-        offsets = self._place - struct.unpack_from("<i", self._data, self._place)[0]
+        """Return the position of a field, or None if it is missing."""
+        offsets = self._position - struct.unpack_from("<i", self._data, self._position)[0]
         size = struct.unpack_from("<H", self._data, offsets)[0]
         entry = 4 + 2 * number
         offset = struct.unpack_from("<H", self._data, offsets + entry)[0] if entry < size else 0
-        return self._place + offset if offset else None
+        return self._position + offset if offset else None
 
     def _target(self, number: int) -> int | None:
-        place = self._field(number)
-        return None if place is None else place + struct.unpack_from("<I", self._data, place)[0]
+        position = self._field(number)
+        return None if position is None else position + struct.unpack_from("<I", self._data, position)[0]
 
     def number(self, number: int, code: str) -> int:
-        place = self._field(number)
-        return 0 if place is None else int(struct.unpack_from(f"<{code}", self._data, place)[0])
+        position = self._field(number)
+        return 0 if position is None else int(struct.unpack_from(f"<{code}", self._data, position)[0])
 
     def text(self, number: int) -> str:
-        place = self._target(number)
-        if place is None:
+        position = self._target(number)
+        if position is None:
             return ""
-        size = struct.unpack_from("<I", self._data, place)[0]
-        return self._data[place + 4 : place + 4 + size].decode()
+        size = struct.unpack_from("<I", self._data, position)[0]
+        return self._data[position + 4 : position + 4 + size].decode()
 
     def table(self, number: int) -> _Table | None:
-        place = self._target(number)
-        return None if place is None else _Table(self._data, place)
+        position = self._target(number)
+        return None if position is None else _Table(self._data, position)
 
     def tables(self, number: int) -> list[_Table]:
-        place = self._target(number)
-        if place is None:
+        position = self._target(number)
+        if position is None:
             return []
-        size = struct.unpack_from("<I", self._data, place)[0]
-        items = range(place + 4, place + 4 + 4 * size, 4)
+        size = struct.unpack_from("<I", self._data, position)[0]
+        items = range(position + 4, position + 4 + 4 * size, 4)
         return [_Table(self._data, item + struct.unpack_from("<I", self._data, item)[0]) for item in items]

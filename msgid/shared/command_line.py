@@ -53,13 +53,13 @@ class Grouped(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options below the titles of their groups."""
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, _OTHER)}
+        by_group: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, _OTHER)}
         titles = {name: title for title, names in self.groups.items() for name in names}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is not None:
-                found[titles.get(str(option.name), _OTHER)].append(record)
-        for title, records in found.items():
+                by_group[titles.get(str(option.name), _OTHER)].append(record)
+        for title, records in by_group.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
@@ -122,8 +122,8 @@ def generate(number: int, output: IO[str], node: str | None) -> None:
     if node is not None:
         make = library.Generator(node=node).generate_batch
     for start in range(0, number, _CHUNK):
-        made = make(min(_CHUNK, number - start))
-        output.write("\n".join(made.hex()) + "\n")
+        batch = make(min(_CHUNK, number - start))
+        output.write("\n".join(batch.hex()) + "\n")
     output.flush()  # Click closes a file without an error if the rest cannot be written
 
 
@@ -162,7 +162,7 @@ def derive(parent: str, names: tuple[str, ...], at: float | datetime | None) -> 
 class _Line(NamedTuple):
     number: int
     text: str
-    place: str
+    source: str
     """``line`` of standard input, or ``argument``."""
 
 
@@ -188,15 +188,15 @@ def inspect(ids: tuple[str, ...], as_json: bool, near: float | datetime | None, 
             shown = f"{id}  {line.text}{f'  made {time}' if time else ''}"
             click.echo(json.dumps({"line": line.number, "input": line.text, **fields}) if as_json else shown)
             return
-        made = {}
+        near_time = {}
         if near is not None and isinstance(id, library.ClientUniqueId):
             latest = EPOCH + timedelta(seconds=seconds_since_epoch("near", near))
-            made = {"made": id.time_near(latest, timezone=timezone).isoformat()}
+            near_time = {"made": id.time_near(latest, timezone=timezone).isoformat()}
         if as_json:
-            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id), **made}))
+            click.echo(json.dumps({"line": line.number, "input": line.text, **_display.values(id), **near_time}))
         else:
-            made_at = "".join(f"  made {time}" for time in made.values())
-            click.echo(f"{id.kind}  {click.style(id.hex, bold=True)}{made_at}")
+            near_text = "".join(f"  made {time}" for time in near_time.values())
+            click.echo(f"{id.kind}  {click.style(id.hex, bold=True)}{near_text}")
             for field in drawn(id):
                 click.echo(field)
 
@@ -238,7 +238,7 @@ def _for_each(
             failed = True
             if as_json:
                 click.echo(json.dumps({"line": line.number, "input": line.text, "error": str(error)}))
-            click.echo(f"{line.place} {line.number}: {error}", err=True)
+            click.echo(f"{line.source} {line.number}: {error}", err=True)
     sys.exit(1 if failed else 0)
 
 
@@ -265,9 +265,9 @@ def _lines(ids: Iterable[str]) -> Iterator[_Line]:
             texts: Iterable[str] = (raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for raw in stream)
         else:
             texts = (id,)
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             number += 1
-            is_first = id == "-" and place == 0  # Windows writes a byte order mark in front of a file
+            is_first = id == "-" and index == 0  # Windows writes a byte order mark in front of a file
             yield _Line(number, text.removeprefix("\ufeff") if is_first else text, "line" if id == "-" else "argument")
 
 

@@ -110,8 +110,8 @@ def _entries(entries: Any) -> bytes:
     return b"".join(sorted(encoded(key) + encoded(value) for key, value in entries))
 
 
-def places_and_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
-    """Return for each row of an Arrow column the place of its value, -1 for NULL, and the values, each once.
+def codes_and_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return for each row of an Arrow column the index of its value, -1 for NULL, and the values, each once.
 
     Raises:
         pyarrow.ArrowNotImplementedError: if Arrow does not compare values of the type.
@@ -141,10 +141,10 @@ def codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
         column = pc.if_else(pc.is_nan(numbers), math.nan, pc.add(numbers, 0.0))
     if not pa.types.is_nested(type):
         with suppress(pa.ArrowNotImplementedError):
-            return places_and_values(column)[0]
-    places: dict[bytes, int] = {}
+            return codes_and_values(column)[0]
+    code_of: dict[bytes, int] = {}
     values = (None if value is None else encoded(_with_maps(value, type)) for value in column.to_pylist())
-    return np.array([-1 if value is None else places.setdefault(value, len(places)) for value in values], np.int64)
+    return np.array([-1 if value is None else code_of.setdefault(value, len(code_of)) for value in values], np.int64)
 
 
 def encodings(column: pa.ChunkedArray) -> list[bytes | None]:

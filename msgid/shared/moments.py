@@ -72,16 +72,16 @@ def duration(name: str, value: object, *, positive: bool = False) -> timedelta:
     TypeError: within must be a timedelta or text such as '1 day', got 60: timedelta(seconds=60)?
     """
     allowed = f"{name} must be a timedelta or text such as '1 day'"
-    found = _duration_of(value) if isinstance(value, str) else value
-    if is_number(found):
+    length = _duration_of(value) if isinstance(value, str) else value
+    if is_number(length):
         raise TypeError(f"{allowed}, got {quote(value)}: timedelta(seconds={quote(value)})?")
-    if found is None or (isinstance(found, timedelta) and found < timedelta(0)):
+    if length is None or (isinstance(length, timedelta) and length < timedelta(0)):
         raise ValueError(f"{allowed}, of 0 or more, got {quote(str(value))}")
-    if not isinstance(found, timedelta):
+    if not isinstance(length, timedelta):
         raise TypeError(f"{allowed}, got {quote(value)}")
-    if positive and not found:
+    if positive and not length:
         raise ValueError(f"{allowed}, above 0, got {quote(str(value))}")
-    return found
+    return length
 
 
 def micros_in(name: str, value: object, *, positive: bool = False) -> int:
@@ -93,7 +93,7 @@ def _duration_of(text: str) -> timedelta | None:
     """Return the duration that a text names, or None."""
     text = " ".join(text.split())
     parts = _PART.findall(text)
-    if not parts or text != " ".join(found.group() for found in _PART.finditer(text)):
+    if not parts or text != " ".join(match.group() for match in _PART.finditer(text)):
         return None
     try:
         return sum((timedelta(**{f"{unit.rstrip('s')}s": float(number)}) for number, unit in parts), timedelta(0))
@@ -203,9 +203,9 @@ def moment_of(name: str, value: Any) -> datetime:
             return UNIX_EPOCH + timedelta(milliseconds=int(millis))
         except OverflowError:
             pass
-    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
-    if found:
-        day, time, fraction, hours, minutes = found.groups()
+    match = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        day, time, fraction, hours, minutes = match.groups()
         try:
             micros = (fraction or "0").ljust(6, "0")[:6]
             moment = datetime.fromisoformat(f"{day}T{time}.{micros}{hours or '+00'}:{minutes or '00'}")

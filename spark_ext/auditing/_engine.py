@@ -123,9 +123,9 @@ class SparkEngine:
             if group is None:
                 parts = [function(*(column.to_pylist() for column in batch.columns)) for batch in batches]
             else:
-                held = [batch for batch in batches if batch.num_rows]
-                columns = pa.Table.from_batches(held).columns if held else []
-                parts = [function(*(column.to_numpy() for column in columns))] if held else []
+                filled = [batch for batch in batches if batch.num_rows]
+                columns = pa.Table.from_batches(filled).columns if filled else []
+                parts = [function(*(column.to_numpy() for column in columns))] if filled else []
             if parts:
                 yield pa.RecordBatch.from_arrays([pa.array([as_json(merged(parts, max_gaps))])], ["facts"])
 
@@ -143,10 +143,10 @@ def of_json(text: str) -> Facts:
     """Return the facts that a text of JSON has."""
     values = dict(zip(Facts._fields, json.loads(text), strict=True))
     for name, row in _ROWS.items():
-        moments = [place for place, hint in enumerate(row.__annotations__.values()) if "datetime" in str(hint)]
+        moments = [index for index, hint in enumerate(row.__annotations__.values()) if "datetime" in str(hint)]
         for one in values[name]:
-            for place in moments:
-                one[place] = one[place] and datetime.fromisoformat(one[place])
+            for index in moments:
+                one[index] = one[index] and datetime.fromisoformat(one[index])
         values[name] = [row(*one) for one in values[name]]
     return Facts(**values)
 

@@ -82,8 +82,8 @@ class Lists:
         rows = self._roles.placed(whole=F.struct("*")).select("log", "off", "whole")
         seconds = _OF_LOGS[check]
         wrong = [] if seconds is None else [(F.col("wrong") / 1_000_000).alias(seconds)]
-        place = [F.col("log").alias("msgid_log"), F.col("off").alias("msgid_offset")]
-        return rows.join(faults, ["log", "off"]).orderBy("log", "off").select(*place, *wrong, "whole.*")
+        position = [F.col("log").alias("msgid_log"), F.col("off").alias("msgid_offset")]
+        return rows.join(faults, ["log", "off"]).orderBy("log", "off").select(*position, *wrong, "whole.*")
 
     def _with_ids(self) -> DataFrame:
         return self._roles.ids(whole=F.struct("*"))
@@ -97,8 +97,8 @@ class Lists:
         if self._reduction.has("repeated_others"):
             values = self._relation("repeated_others").where(condition).select(F.col("identity").alias("value"))
             parts.append(rows.join(values, "value", "left_semi").select(*columns))
-        found = parts[0] if parts else rows.where("false").select(*columns)
-        return (found.unionByName(parts[1]) if len(parts) > 1 else found).orderBy(*columns[:-1])
+        repeated = parts[0] if parts else rows.where("false").select(*columns)
+        return (repeated.unionByName(parts[1]) if len(parts) > 1 else repeated).orderBy(*columns[:-1])
 
     def _of_ids(self, check: str) -> DataFrame:
         rows, value = self._with_ids(), F.col("value")
@@ -114,17 +114,17 @@ class Lists:
             return rows.where(empty)
         odd = self._relation("odd").mapInArrow(shipped(_kinds), "value string, kind string, wraps boolean")
         wanted = F.col("wraps") if check == "v0_month_wrap" else F.col("kind") == _OF_KINDS[check]
-        found = rows.join(odd.where(wanted).select("value"), "value", "left_semi")
-        return found.unionByName(rows.where(empty)) if check == "malformed_ids" else found
+        listed = rows.join(odd.where(wanted).select("value"), "value", "left_semi")
+        return listed.unionByName(rows.where(empty)) if check == "malformed_ids" else listed
 
     def _sequences(self) -> DataFrame:
         """Return the missing ranges of sequence numbers, all of them."""
         rules = replace(self._rules, max_gaps=_EVERY)
 
         def gaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            held = [batch for batch in batches if batch.num_rows]
-            columns = pa.Table.from_batches(held).columns if held else []
-            gaps = facts_of_words([column.to_numpy() for column in columns], rules).gaps if held else []
+            filled = [batch for batch in batches if batch.num_rows]
+            columns = pa.Table.from_batches(filled).columns if filled else []
+            gaps = facts_of_words([column.to_numpy() for column in columns], rules).gaps if filled else []
             rows = [(gap.scope, gap.first, gap.last, gap.count) for gap in gaps]
             names = ("generator", "first", "last", "count")
             types = (pa.string(), pa.int64(), pa.int64(), pa.int64())
@@ -153,4 +153,4 @@ def _kinds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _mac_address(node: Column) -> Column:
     """Return a node written as a MAC address."""
     digits = F.lower(F.substring(F.hex(node.bitwiseOR(1 << 48)), 2, 12))
-    return F.concat_ws(":", *(F.substring(digits, place, 2) for place in range(1, 13, 2)))
+    return F.concat_ws(":", *(F.substring(digits, start, 2) for start in range(1, 13, 2)))

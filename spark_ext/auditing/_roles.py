@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DATE_TIME: Final = r"\A\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?\z"
 _DIGITS: Final = r"\A-?\d{1,19}\z"
 _BYTE: Final = [str(value) for value in range(256)]
-_PLACE_BITS: Final = 5
+_BITS_OF_WORD: Final = 5
 
 
 def _number(first: int, length: int) -> str:
@@ -45,7 +45,7 @@ def _bytes(first: int, length: int) -> str:
     return f"substr(CAST({{id}} AS BINARY), {first}, {length})"
 
 
-_DASHES: Final = " AND ".join(f"{_bytes(place, 1)} = X'2D'" for place in (9, 14, 19, 24))
+_DASHES: Final = " AND ".join(f"{_bytes(index, 1)} = X'2D'" for index in (9, 14, 19, 24))
 _HEX: Final = ", ".join(_bytes(*part) for part in ((1, 8), (10, 4), (15, 4), (20, 4), (25, 12)))
 _IS_UUID: Final = (
     f"(octet_length({{id}}) = 36 AND {_DASHES} AND octet_length(unhex(CAST(concat({_HEX}) AS STRING))) = 16)"
@@ -145,8 +145,8 @@ class Roles:
         is_future = reduce(or_, future) if future else F.lit(False)
         return rows.select(
             F.substring(raw, 1, layout.BODY_LENGTH).alias("key"),
-            F.shiftright(last, _PLACE_BITS).alias("part"),
-            last.bitwiseAND((1 << _PLACE_BITS) - 1).alias("place"),
+            F.shiftright(last, _BITS_OF_WORD).alias("part"),
+            last.bitwiseAND((1 << _BITS_OF_WORD) - 1).alias("place"),
             F.when(is_uuid, F.lower(id)).when(raw.isNull(), other).alias("value"),
             is_uuid.alias("is_uuid"),
             "near",
@@ -266,10 +266,10 @@ def content_of(df: DataFrame, columns: Columns) -> Column:
     fingerprint of its bytes.
     """
     values = []
-    for place, name in enumerate(columns.content):
+    for index, name in enumerate(columns.content):
         field, value = df.schema[name], F.col(quoted_name(name))
         is_text = isinstance(field.dataType, StringType)
         if is_text:
             value = without_padding(value, field).cast("binary")
-        values.append((value, StructField(f"{place:04}", BinaryType() if is_text else field.dataType)))
+        values.append((value, StructField(f"{index:04}", BinaryType() if is_text else field.dataType)))
     return fingerprint_of(values)

@@ -328,12 +328,12 @@ def _hashed(df: DataFrame, columns: Columns) -> list[Column]:
     for name in columns.content:
         check_content(name, kind_of(df, name), df.schema[name].dataType.simpleString())
         values.append(F.col(quoted_name(name)).cast("string"))
-    told = (
+    contents = (
         F.concat(F.octet_length(value).cast("string").cast("binary"), F.lit(b":"), value.cast("binary"))
         for value in values
     )
     # Under `concatBinaryAsString`, Spark's `concat` of bytes is text.
-    return [F.coalesce(one.cast("binary"), F.lit(b"-")) for one in told]
+    return [F.coalesce(one.cast("binary"), F.lit(b"-")) for one in contents]
 
 
 def rows_in_blocks(side: Side, blocks: pa.Table) -> Side:
@@ -343,8 +343,8 @@ def rows_in_blocks(side: Side, blocks: pa.Table) -> Side:
     """
     df, columns = side.table, side.columns
     offset, logs = offset_of(columns), blocks["source"].unique().to_pylist()
-    log, place = placed_columns(df, columns)
-    marked = df.withColumns({_LOG: log, _BLOCK: place.bitwiseAND(-SIZE)})
+    log, numbers = placed_columns(df, columns)
+    marked = df.withColumns({_LOG: log, _BLOCK: numbers.bitwiseAND(-SIZE)})
     if len(logs) <= _MOST_LOGS:
         marked = marked.where(source_column(df, columns).isin(logs))
     if kind_of(df, offset) == "integer":

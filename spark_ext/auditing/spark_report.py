@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from msgid.audit.report import Report
 
+__all__ = ["AuditReport"]
+
 _TYPES: Final = {"str": "string", "Severity": "string", "int": "bigint", "datetime": "timestamp"}
 """The types of the fields of a report's rows, by their annotation."""
 

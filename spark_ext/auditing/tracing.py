@@ -64,15 +64,15 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
     +------+-------+
     """
     wanted = Wanted(id)
-    found = checked_columns(df.columns, columns_in("trace", columns))
-    parent = found.parent or ("input_id" if "input_id" in df.columns else None)
+    chosen = checked_columns(df.columns, columns_in("trace", columns))
+    parent = chosen.parent or ("input_id" if "input_id" in df.columns else None)
     roles: dict[str, Column] = {}
-    if found.id is not None and wanted.ids:
-        roles = {role: _is_any(df, "id", found.id, forms) for role, forms in wanted.by_role().items()}
+    if chosen.id is not None and wanted.ids:
+        roles = {role: _is_any(df, "id", chosen.id, forms) for role, forms in wanted.by_role().items()}
     offsets = sorted(wanted.offsets())
-    if found.offset is not None and offsets and isinstance(df.schema[found.offset].dataType, IntegralType):
-        log = source_column(df, found)
-        at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
+    if chosen.offset is not None and offsets and isinstance(df.schema[chosen.offset].dataType, IntegralType):
+        log = source_column(df, chosen)
+        at = [F.col(quoted_name(chosen.offset)).isin(offsets) & _is_of(wanted, log)]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
         roles[CHILD] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])

@@ -80,7 +80,7 @@ def joined(*parts: Column) -> Column:
 def fill(template: str, **blanks: Column) -> Column:
     """Fill in a text with ``{blanks}``, as `str.format` does, with columns."""
     parts = re.split(r"\{(\w+)\}", template)
-    return F.concat(*(blanks[part] if place % 2 else F.lit(part) for place, part in enumerate(parts) if part))
+    return F.concat(*(blanks[part] if index % 2 else F.lit(part) for index, part in enumerate(parts) if part))
 
 
 def struct_if(text: Column, exists: Column, otherwise: Column | None, fields: Mapping[str, Column]) -> Column:

@@ -35,8 +35,8 @@ MOMENTS = ("timestamp", "float", "double", "decimal", *INTEGERS)
 def has_slash(df: DataFrame, names: Sequence[str]) -> list[bool | None]:
     """Return whether columns of text have values with a '/'; a query answers if there are several such columns."""
     cells = [F.col(quoted_name(name)) for name in names if isinstance(type_of(df, name), StringType | BinaryType)]
-    found = df.select(*(F.max(cell.cast("string").contains("/")) for cell in cells)).collect() if cells[1:] else ((),)
-    return [*found[0]]
+    rows = df.select(*(F.max(cell.cast("string").contains("/")) for cell in cells)).collect() if cells[1:] else ((),)
+    return [*rows[0]]
 
 
 def column(col: ColumnOrName, argument: str = "a column") -> Column:

@@ -39,9 +39,9 @@ def _inverse() -> tuple[int, list[list[int]]]:
     solved: dict[int, tuple[int, int]] = {}
 
     def reduce(checksum: int, value: int) -> tuple[int, int]:
-        for top, (other, made) in sorted(solved.items(), reverse=True):
+        for top, (other, reduced) in sorted(solved.items(), reverse=True):
             if checksum >> top & 1:
-                checksum, value = checksum ^ other, value ^ made
+                checksum, value = checksum ^ other, value ^ reduced
         return checksum, value
 
     for row in rows:
@@ -51,7 +51,7 @@ def _inverse() -> tuple[int, list[list[int]]]:
     def preimage(checksum: int) -> int:
         return reduce(checksum, 0)[1]
 
-    tables = [[preimage(byte << 8 * place) for byte in range(256)] for place in range(WORD_WIDTH)]
+    tables = [[preimage(byte << 8 * index) for byte in range(256)] for index in range(WORD_WIDTH)]
     # The constant part goes into one of the tables, so that it costs nothing.
     offset = preimage(zero)
     return zero, [[entry ^ offset for entry in tables[0]], *tables[1:]]
@@ -74,9 +74,9 @@ def word(raw: Column) -> Column:
     """Read a binary of exactly four bytes as an unsigned big-endian integer, a bigint."""
     checksum = F.crc32(raw)
     number = None
-    for place in range(WORD_WIDTH):
-        shifted = F.shiftright(checksum, 8 * place) if place else checksum
-        entry = F.get(text_table(_inverse()[1][place], "bigint"), shifted.bitwiseAND(0xFF).cast("int"))
+    for index in range(WORD_WIDTH):
+        shifted = F.shiftright(checksum, 8 * index) if index else checksum
+        entry = F.get(text_table(_inverse()[1][index], "bigint"), shifted.bitwiseAND(0xFF).cast("int"))
         number = entry if number is None else number.bitwiseXOR(entry)
     assert number is not None
     return number

@@ -85,8 +85,10 @@ def id_text(df: DataFrame, name: str) -> Column:
     """Return the text of IDs: bytes are an ID of their length, or printable ASCII, as in a header of Kafka."""
     value, text = F.col(quoted_name(name)), text_column(df, name)
     if has_bytes(df, name):
-        found = identity(value)
-        return F.when(found.startswith("0x") & text.rlike(r"\A[ -~]*\z"), text).otherwise(F.coalesce(found, text))
+        canonical_id = identity(value)
+        return F.when(canonical_id.startswith("0x") & text.rlike(r"\A[ -~]*\z"), text).otherwise(
+            F.coalesce(canonical_id, text)
+        )
     return text
 
 

@@ -76,14 +76,14 @@ def position_id(source: ColumnOrName, offset: ColumnOrName, at: ColumnOrName) ->
     +----------------------------------+
     """
     given = column(offset, "offset")
-    place, fits, shown = _place(given)
+    whole, fits, shown = _offset(given)
     message = F.concat(F.lit(f"offset must be 0 to {layout.OFFSET_MAX}, got "), shown)
-    valid = F.when(fits, place)
+    valid = F.when(fits, whole)
     digest = computed_below(F.sha2(column(source, "source").cast("string"), 256), never="")
     # Pid and seconds are neighbours, so one number writes both.
     start = F.shiftleft(F.shiftright(valid, 32).bitwiseOR(1 << 16), 32)
     pid_and_seconds = cut(F.hex(start.bitwiseOR(_seconds(column(at, "at")))), 2, 12)
-    sequence = padded_digits(place.bitwiseAND(layout.UINT32_MASK), 8)
+    sequence = padded_digits(whole.bitwiseAND(layout.UINT32_MASK), 8)
     id = joined(F.upper(joined(*_synthetic(digest, "position", 0))), pid_and_seconds, sequence)
     wrong = F.when(fits, raise_outside_years("at", column(at, "at"))).when(given.isNotNull(), F.raise_error(message))
     checked = F.coalesce(id, wrong)
@@ -197,10 +197,10 @@ def _derived_again(id: Column, name: Column, seconds: Column) -> Column:
     return F.concat(F.lit(VERSION_1_DIGITS), F.upper(F.left(digits, F.lit(layout.ID_DIGITS - 2))))
 
 
-def _place(offset: Column) -> tuple[Column, Column, Column]:
+def _offset(offset: Column) -> tuple[Column, Column, Column]:
     """Return an offset as a bigint, whether it is in range, and its text."""
-    place = offset.cast("bigint")
-    return place, place.between(0, layout.OFFSET_MAX), place.cast("string")
+    whole = offset.cast("bigint")
+    return whole, whole.between(0, layout.OFFSET_MAX), whole.cast("string")
 
 
 def _seconds(at: Column) -> Column:

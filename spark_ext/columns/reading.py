@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spark_ext.columns.column_types import ColumnOrName
 
 _NODE = layout.FIELDS["node"]
-_OCTETS = [f"octet{place}" for place in range(_NODE.start, _NODE.stop)]
+_OCTETS = [f"octet{index}" for index in range(_NODE.start, _NODE.stop)]
 _NUMBERS = ("pid", "seconds", "sequence")
 PARTS = {**dict.fromkeys(_OCTETS, "INT"), **dict.fromkeys(_NUMBERS, "BIGINT")}
 """The parts of an ID from which the fields are computed, and their types."""
@@ -315,7 +315,7 @@ def id_from_uuid(col: ColumnOrName) -> Column:
 
 def parts_of(raw: Column) -> dict[str, Column]:
     """Read the bytes of the node, each as an index of `look_up`, and four bytes from the start of each number."""
-    octets = (octet(F.substring(raw, place + 1, 1)) for place in range(_NODE.start, _NODE.stop))  # counted from 1
+    octets = (octet(F.substring(raw, index + 1, 1)) for index in range(_NODE.start, _NODE.stop))  # counted from 1
     numbers = (word(F.substring(raw, layout.FIELDS[name].start + 1, WORD_WIDTH)) for name in _NUMBERS)
     return dict(zip(PARTS, (*octets, *numbers), strict=True))
 

@@ -37,13 +37,13 @@ def reason(text: Column, of_an_id: str | None = None) -> Column:
     version = F.conv(F.left(text, F.lit(2)), 16, 10)
     is_canonical = text.startswith(layout.CANONICAL_V0_PREFIX)
     is_unknown = F.octet_length(text).isin(*CANONICAL_DIGITS) & ~is_canonical & ~has_v1_shape(text)
-    found = (
+    reason_of_text = (
         F.when(is_uuid(text), F.lit(IS_UUID))
         .when(~known, fill(WRONG_LENGTH, length=length.cast("string")))
         .when(text.isNotNull() & F.unhex(text).isNull(), F.lit(NOT_HEX))
         .when(is_unknown, fill(UNKNOWN_VERSION, version=version))
     )
-    return found if of_an_id is None else found.otherwise(F.lit(of_an_id))
+    return reason_of_text if of_an_id is None else reason_of_text.otherwise(F.lit(of_an_id))
 
 
 def misfit_reason(df: DataFrame) -> Column:

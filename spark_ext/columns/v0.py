@@ -216,11 +216,11 @@ def v0_time(col: ColumnOrName, near: ColumnOrName, timezone: ColumnOrName) -> Co
     # Moments and wall clocks are microseconds since 1970, so the session's time zone does not matter.
     seen = F.when(is_within_years(column(near, "near")), micros_of(column(near, "near")))
     latest = seen + F.lit(layout.CLOCKS_DIFFER_S * 1_000_000)
-    found = time_of_month(elapsed, latest, zone)
+    micros = time_of_month(elapsed, latest, zone)
     is_shaped, is_ambiguous = _shape(text)
     is_client = is_v0(text) & (~is_shaped | is_ambiguous)
     # Spark shares a value beside a condition, but not a value below it. A moment plus NULL is NULL.
-    moment = F.timestamp_micros(found + F.when(is_client, F.lit(0)))
+    moment = F.timestamp_micros(micros + F.when(is_client, F.lit(0)))
     at = column(near, "near")
     moment = F.coalesce(moment, raise_outside_years("near", at).cast("timestamp_ltz"))
     with_zone = of_types(
@@ -346,7 +346,7 @@ def _host(text: Column) -> Column:
 
 def _ipv4(text: Column) -> Column:
     start, stop = -layout.IPV4_LENGTH - layout.TAIL_LENGTH, -layout.TAIL_LENGTH
-    octets = [octet(F.substring(F.unhex(text), place, 1)) for place in range(start, stop)]
+    octets = [octet(F.substring(F.unhex(text), start_of_octet, 1)) for start_of_octet in range(start, stop)]
     return F.concat(*(look_up(one, _WITH_DOT) for one in octets[:-1]), look_up(octets[-1], _DECIMAL))
 
 

@@ -38,11 +38,11 @@ class SegmentNames(NamedTuple):
 
 def segment_names(path: str) -> SegmentNames:
     """Return the names in the path ``.../streams/1/topics/2/partitions/3/00000000000000000000.log``."""
-    found, number = _IN_PATH.search(path), _SEGMENT.search(path)
+    match, number = _IN_PATH.search(path), _SEGMENT.search(path)
     segment = int(number[1]) if number else None
-    if found is None:
+    if match is None:
         return SegmentNames(f"iggy:{path.rpartition('/')[0] or path}", None, None, None, segment)
-    stream, topic, partition = found.groups()
+    stream, topic, partition = match.groups()
     return SegmentNames(f"iggy:{stream}/{topic}#{int(partition)}", stream, topic, int(partition), segment)
 
 
@@ -52,8 +52,8 @@ def first_offset(path: str) -> int | None:
     >>> first_offset("partitions/1/00000000000000000007.log"), first_offset("20240101.log")
     (7, None)
     """
-    found = _SERVER_NAME.search(path)
-    return None if found is None else int(found[1])
+    match = _SERVER_NAME.search(path)
+    return None if match is None else int(match[1])
 
 
 class Segment(NamedTuple):
@@ -82,11 +82,11 @@ def segments(path: str) -> list[Segment]:
     files, inner = filesystem(path)
     root = resolve(path).rstrip("/")
     root = os.path.abspath(root) if os.path.isabs(root) else root  # one name, however the path is spelled
-    found = files.get_file_info(inner)
-    if found.type == pafs.FileType.NotFound:
+    info = files.get_file_info(inner)
+    if info.type == pafs.FileType.NotFound:
         raise FileNotFoundError(f"no file or folder {path}")
-    if found.type == pafs.FileType.File:
-        return [Segment("", first_offset(root) or 0, root, found.size)]
+    if info.type == pafs.FileType.File:
+        return [Segment("", first_offset(root) or 0, root, info.size)]
     if isinstance(files, pafs.LocalFileSystem):
         every = [f"{folder}/{name}" for folder, _, names in os.walk(inner) for name in names]
         infos = files.get_file_info(list(filter(_SERVER_NAME.search, every)))
@@ -133,11 +133,11 @@ def closed_segments(path: str, read: Mapping[str, LastRead]) -> list[Segment]:
         FileNotFoundError: if nothing is at the path.
         ValueError: if a file is at the path, or the segments of a folder begin anew.
     """
-    found = segments(path)
-    if [(segment.folder, segment.path) for segment in found] == [("", resolve(path))]:
+    listed = segments(path)
+    if [(segment.folder, segment.path) for segment in listed] == [("", resolve(path))]:
         raise ValueError(f"path of a stream must be a folder, got {path}")
     by_folder: dict[str, list[Segment]] = {}
-    for segment in found:
+    for segment in listed:
         by_folder.setdefault(segment.folder, []).append(segment)
     for folder, last in read.items():
         if folder in by_folder and not _goes_on(by_folder[folder], last):
@@ -145,7 +145,7 @@ def closed_segments(path: str, read: Mapping[str, LastRead]) -> list[Segment]:
                 f"the segments of {path}/{folder} begin anew at {by_folder[folder][0].first}, and those up to "
                 f"{last.first} have been read: the topic was purged or made anew; use a new checkpoint"
             )
-    return [segment for segment in found if segment.first < by_folder[segment.folder][-1].first]
+    return [segment for segment in listed if segment.first < by_folder[segment.folder][-1].first]
 
 
 def _goes_on(present: list[Segment], last: LastRead) -> bool:
@@ -169,9 +169,9 @@ def points_of(segment: Segment, layout: Layout, part_bytes: int) -> list[Point]:
     try:
         with _opened(segment.path) as file, _opened(f"{segment.path.removesuffix(ENDING)}.index") as index:
             return split_points(
-                lambda place, length: bytes(file.read_at(length, place)),
+                lambda position, length: bytes(file.read_at(length, position)),
                 segment.size,
-                lambda place, length: bytes(index.read_at(length, place)),
+                lambda position, length: bytes(index.read_at(length, position)),
                 int(index.size()),
                 parts,
                 layout=layout,

@@ -115,11 +115,11 @@ def read_part(options: Options, partition: InputPartition) -> Iterator[pa.Record
 
     path, start, stop = partition.path, partition.start, partition.stop
     with open_part(path, start, stop) as file:
-        for found in read_tables(
+        for decoded in read_tables(
             file, partition.layout, base=start, length=stop - start,
             first_offset=first_offset(path) or 0, upgrade=options.layout == AUTO,
         ):  # fmt: skip
-            rows = _rows(path, found) if found.error is None else _torn(path, found)
+            rows = _rows(path, decoded) if decoded.error is None else _torn(path, decoded)
             yield rows.select(options.columns)
 
 
@@ -135,24 +135,24 @@ def _schema() -> pa.Schema:
     return pa.schema([pa.field(name, own.get(name) or of_message.field(name).type) for name in COLUMNS])
 
 
-def _rows(file: str, found: Decoded) -> pa.RecordBatch:
+def _rows(file: str, decoded: Decoded) -> pa.RecordBatch:
     """Add the columns that are the source's own."""
     import pyarrow as pa
 
     from msgid.iggy.records.id_texts import id_texts
 
-    rows, types = found.table.num_rows, _schema()
+    rows, types = decoded.table.num_rows, _schema()
     reasons, originals = pa.nulls(rows, pa.string()), pa.nulls(rows, pa.binary())
-    columns = dict(zip(found.table.schema.names, found.table.columns, strict=True))
-    if found.malformed:
-        wrong = {message.row: message for message in found.malformed}
+    columns = dict(zip(decoded.table.schema.names, decoded.table.columns, strict=True))
+    if decoded.malformed:
+        wrong = {message.row: message for message in decoded.malformed}
         reasons = pa.array([str(wrong[row].error) if row in wrong else None for row in range(rows)], pa.string())
         originals = pa.array([wrong[row].original if row in wrong else None for row in range(rows)], pa.binary())
         states = columns["state"].to_pylist()
         columns["state"] = pa.array([_POISONED if row in wrong else states[row] for row in range(rows)], pa.string())
     for name, value in _of_file(file).items():
         columns[name] = pa.repeat(pa.scalar(value, types.field(name).type), rows)
-    columns |= {"position": pa.array(found.positions), "id_text": id_texts(columns["id"])}
+    columns |= {"position": pa.array(decoded.positions), "id_text": id_texts(columns["id"])}
     columns |= {"reason": reasons, "original": originals}
     return pa.RecordBatch.from_arrays([columns[name] for name in COLUMNS], schema=types)
 
@@ -162,8 +162,8 @@ def _of_file(file: str) -> dict[str, str | int | None]:
     return {"file": file, **segment_names(file)._asdict()}
 
 
-def _torn(file: str, found: Decoded) -> pa.RecordBatch:
+def _torn(file: str, decoded: Decoded) -> pa.RecordBatch:
     import pyarrow as pa
 
-    row = {"position": found.position, "state": _POISONED, "reason": str(found.error), "original": found.torn}
+    row = {"position": decoded.position, "state": _POISONED, "reason": str(decoded.error), "original": decoded.torn}
     return pa.RecordBatch.from_pylist([{**_of_file(file), **row}], _schema())

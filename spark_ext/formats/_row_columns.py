@@ -44,11 +44,11 @@ def by_name(df: DataFrame, *names: str) -> DataFrame:
         If several columns have one of the names.
     """
     for name in names:
-        found = [column for column in df.columns if column.lower() == name.lower()]
-        if len(found) > 1:
-            raise ValueError(f"a DataFrame must have the column {name!r} once, got {found}")
-        if found and found != [name]:
-            df = df.withColumnRenamed(found[0], name)
+        alike = [column for column in df.columns if column.lower() == name.lower()]
+        if len(alike) > 1:
+            raise ValueError(f"a DataFrame must have the column {name!r} once, got {alike}")
+        if alike and alike != [name]:
+            df = df.withColumnRenamed(alike[0], name)
     return df
 
 

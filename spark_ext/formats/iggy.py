@@ -51,14 +51,14 @@ def decode_each(values: Any, layout: Layout) -> tuple[Any, list[InvalidMessage |
 
     raws: list[bytes | None] = values.to_pylist()
     present = [raw for raw in raws if raw is not None]
-    found = decode_table(b"".join(present), layout)
+    decoded = decode_table(b"".join(present), layout)
     starts = np.cumsum([0, *map(len, present)])
-    if found.error is None and not found.malformed and np.array_equal([*found.positions, found.length], starts):
+    if decoded.error is None and not decoded.malformed and np.array_equal([*decoded.positions, decoded.length], starts):
         # The usual case: no value is malformed, and all values were decoded at once.
-        rows = pa.StructArray.from_arrays(found.table.columns, fields=list(found.table.schema))
+        rows = pa.StructArray.from_arrays(decoded.table.columns, fields=list(decoded.table.schema))
         if len(present) < len(raws):
-            place = iter(range(len(present)))
-            rows = rows.take(pa.array([None if raw is None else next(place) for raw in raws], pa.int64()))
+            numbers = iter(range(len(present)))
+            rows = rows.take(pa.array([None if raw is None else next(numbers) for raw in raws], pa.int64()))
         return rows, [None] * len(raws)
     read: list[dict[str, Any] | None] = []
     errors: list[InvalidMessage | None] = []
@@ -91,12 +91,12 @@ def _one(raw: bytes, layout: Layout) -> dict[str, Any]:
 
 
 def _rows(raw: bytes, layout: Layout) -> list[dict[str, Any]]:
-    found = decode_table(raw, layout)
-    if found.error is not None:
-        raise found.error
-    if found.malformed:
-        raise found.malformed[0].error
-    rows: list[dict[str, Any]] = found.table.to_pylist()
+    decoded = decode_table(raw, layout)
+    if decoded.error is not None:
+        raise decoded.error
+    if decoded.malformed:
+        raise decoded.malformed[0].error
+    rows: list[dict[str, Any]] = decoded.table.to_pylist()
     return rows
 
 
@@ -156,8 +156,8 @@ class _Segments(MessageFormat):
         return files.source(IggyDataSource, layout=options.layout, columns=",".join(IGGY_COLUMNS))
 
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
-        held = {column.lower() for column in df.columns}
-        missing = [name for name in IGGY_COLUMNS if name not in held]
+        present = {column.lower() for column in df.columns}
+        missing = [name for name in IGGY_COLUMNS if name not in present]
         if missing:
             raise ValueError(f"a DataFrame must have the columns of format('iggy'), got none of {', '.join(missing)}")
         return df
@@ -245,13 +245,13 @@ def _table_columns(options: SimpleNamespace) -> dict[str, Column]:
     """Return the columns of the message table; a message with a wrong checksum is poisoned."""
     topic = F.coalesce(F.lit(options.topic), F.col("topic"))
     partition = F.coalesce(F.lit(options.partition), F.col("partition"))
-    source, held = F.col("source"), F.col("checksum").cast("string")
+    source, checksum = F.col("source"), F.col("checksum").cast("string")
     if options.topic is not None or options.partition is not None:
         stream, number = F.concat("stream", F.lit("/")), F.concat(F.lit("#"), partition.cast("string"))
         parts = (F.lit("iggy:"), F.coalesce(stream, F.lit("")), topic, F.coalesce(number, F.lit("")))
         source = F.coalesce(F.concat(*parts), source)
-    of_payload = F.concat(F.lit("checksum must be "), F.crc32("payload").cast("string"), F.lit(", got "), held)
-    of_message = F.concat(F.lit("checksum "), held, F.lit(" does not match the message"))
+    of_payload = F.concat(F.lit("checksum must be "), F.crc32("payload").cast("string"), F.lit(", got "), checksum)
+    of_message = F.concat(F.lit("checksum "), checksum, F.lit(" does not match the message"))
     words = F.when(F.col("layout").isin("m45", "batch24"), of_payload).otherwise(of_message)
     wrong = F.coalesce(~F.col("checksum_ok"), F.lit(False))
     missing = F.col("offset").isNull() & F.col("reason").isNull()

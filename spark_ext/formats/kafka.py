@@ -167,15 +167,15 @@ def _as_map(headers: Column) -> Column:
     """
 
     def numbered(headers: Column) -> Column:
-        def name(header: Column, place: Column) -> Column:
-            before = F.size(F.filter(F.slice(headers, 1, place), lambda other: other["key"].eqNullSafe(header["key"])))
+        def name(header: Column, index: Column) -> Column:
+            before = F.size(F.filter(F.slice(headers, 1, index), lambda other: other["key"].eqNullSafe(header["key"])))
             own = F.coalesce(header["key"], F.lit(""))
             return F.when(before > 0, F.concat(own, F.lit("#"), (before + 1).cast("string"))).otherwise(own)
 
         return F.transform(headers, name)
 
     def unique(names: Column) -> Column:
-        placed = F.transform(names, lambda name, place: F.concat((place + 1).cast("string"), F.lit("#"), name))
+        placed = F.transform(names, lambda name, index: F.concat((index + 1).cast("string"), F.lit("#"), name))
         return F.when(F.size(F.array_distinct(names)) == F.size(names), names).otherwise(placed)
 
     values = F.transform(headers, lambda h: F.struct(F.lit("raw").alias("kind"), h["value"].alias("value")))

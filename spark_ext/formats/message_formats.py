@@ -217,7 +217,7 @@ def message_format(name: str) -> MessageFormat:
 
 def format_options() -> dict[str, FormatOption]:
     """Return the options of all message formats by their names; of several, the first one of a name."""
-    found: dict[str, FormatOption] = {}
+    options: dict[str, FormatOption] = {}
     for option in (option for name in message_format_names() for option in message_format(name).options):
-        found.setdefault(option.name, option)
-    return found
+        options.setdefault(option.name, option)
+    return options

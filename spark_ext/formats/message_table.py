@@ -190,8 +190,10 @@ def check_schema(
     def judged(*columns: Any) -> Any:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         verdicts = [
-            None if held is None else check(held, registry, name, id, version, policy=policy, framing=framing)._asdict()
-            for held, name, id, version in rows
+            None
+            if payload is None
+            else check(payload, registry, name, id, version, policy=policy, framing=framing)._asdict()
+            for payload, name, id, version in rows
         ]
         return pa.array(verdicts, type)
 

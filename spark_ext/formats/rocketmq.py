@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
-_PROPERTIES, _BROKEN, _PLACE, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
+_PROPERTIES, _BROKEN, _LOG, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
 _READ = "_msgid_read"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 
@@ -67,7 +67,7 @@ class _RocketMQ(MessageFormat):
         """Complete rows as `msgid.rocketmq.audited_rows` does."""
         df = _with_properties(df)
         properties = F.col(_PROPERTIES)
-        log = place(properties, F.col("`topic`"), F.col("`queueId`"))
+        log = log_of(properties, F.col("`topic`"), F.col("`queueId`"))
         id = properties[UNIQUE_KEY]
         if self.time in df.columns:
             id = F.coalesce(
@@ -78,13 +78,13 @@ class _RocketMQ(MessageFormat):
         return df.drop(_READ, _PROPERTIES, _BROKEN)
 
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
-        """Return the rows with the properties as a map, and with the place, each computed once per row."""
+        """Return the rows with the properties as a map, and with the log, each computed once per row."""
         df = _with_properties(super().decode(df, options))
         if not set(_NEEDED) <= set(df.columns):
             return df  # `rows` names the missing column
         queue = integer_column(df, "queueId").try_cast("int")
-        log = compiled_apart(F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
-        df = df.withColumns({_PLACE: log, _OWN: _own_id(F.col(_PROPERTIES))})
+        log = compiled_apart(F.struct(*log_of(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
+        df = df.withColumns({_LOG: log, _OWN: _own_id(F.col(_PROPERTIES))})
         return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp", _OWN)
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
@@ -103,9 +103,9 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     )
     stored = moment_column(df, "storeTimestamp")
     body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
-    is_decoded = _PLACE in df.columns
+    is_decoded = _LOG in df.columns
     properties, broken = F.col(_PROPERTIES), F.col(_BROKEN)
-    log = _placed() if is_decoded else place(properties, topic, queue)
+    log = _placed() if is_decoded else log_of(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
     own = F.col(_OWN) if is_decoded else _own_id(properties)
     source = _source(df, log)
@@ -127,7 +127,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     good = malformed.isNull()
     position = position_of() if is_decoded else position_id(source, F.when(good, offset), stored)
     extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
-    held = F.map_filter(F.coalesce(properties, F.create_map().cast(TEXT_MAP)), lambda name, _: name != OFFSET_ID)
+    others = F.map_filter(F.coalesce(properties, F.create_map().cast(TEXT_MAP)), lambda name, _: name != OFFSET_ID)
     return {
         "id": F.when(good, F.coalesce(own, position)),
         "source": F.coalesce(source, F.lit("rocketmq")),
@@ -135,7 +135,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
         "partition": queue,
         "offset": F.when(log.topic.isNotNull(), offset),
         "timestamp": stored,
-        "attributes": F.when(text_of(df, OFFSET_ID).isNotNull(), F.map_concat(held, extra)).otherwise(properties),
+        "attributes": F.when(text_of(df, OFFSET_ID).isNotNull(), F.map_concat(others, extra)).otherwise(properties),
         "key": properties[KEYS].cast("binary"),
         "payload": body,
         "malformed": malformed,
@@ -148,17 +148,17 @@ def _own_id(properties: Column) -> Column:
     return header_identity(properties[UNIQUE_KEY].cast("binary"))
 
 
-def _placed() -> Place:
-    """Return the place that `decode` has computed."""
-    return Place(*(F.col(f"{_PLACE}.{name}") for name in Place._fields))
+def _placed() -> RowLog:
+    """Return the log that `decode` has computed."""
+    return RowLog(*(F.col(f"{_LOG}.{name}") for name in RowLog._fields))
 
 
-def _source(df: DataFrame, log: Place) -> Column:
+def _source(df: DataFrame, log: RowLog) -> Column:
     broker = text_of(df, "brokerName")
     return F.concat(F.lit("rocketmq:"), broker, F.lit("/"), log.topic, F.lit("/"), log.queue.cast("string"))
 
 
-class Place(NamedTuple):
+class RowLog(NamedTuple):
     """The columns of `msgid.rocketmq.RowLog`."""
 
     topic: Column
@@ -166,7 +166,7 @@ class Place(NamedTuple):
     is_redelivered: Column
 
 
-def place(properties: Column, topic: Column, queue: Column) -> Place:
+def log_of(properties: Column, topic: Column, queue: Column) -> RowLog:
     """Return where the offset of a row counts, and whether it is redelivered, as `msgid.rocketmq.log_of` does."""
     retry, number, group = properties[REAL_TOPIC], properties[REAL_QUEUE], properties[POP_GROUP]
     kind = F.try_element_at(F.split(properties[POP_CHECKPOINT], " "), F.lit(POP_KIND + 1))
@@ -186,7 +186,7 @@ def place(properties: Column, topic: Column, queue: Column) -> Place:
     no, yes = F.lit(None), F.lit(True)
     log = first_that_holds(topic, F.when(is_named, retry), F.concat(F.lit(RETRY), group, mark, topic), no, topic)
     number_of = F.when(is_named, number.try_cast("int"))
-    return Place(
+    return RowLog(
         log.alias("topic"),
         first_that_holds(queue, number_of, F.when(mark.isNotNull(), queue), no, queue).alias("queue"),
         first_that_holds(yes, yes, yes, yes, F.lit(False)).alias("is_redelivered"),
@@ -208,8 +208,8 @@ def _with_properties(df: DataFrame) -> DataFrame:
     df, read = with_object(df, _READ, text), F.col(_READ)
 
     def last_of_each(entries: Column) -> Column:
-        def is_last(entry: Column, place: Column) -> Column:
-            later = F.slice(entries, place + 2, F.size(entries))
+        def is_last(entry: Column, index: Column) -> Column:
+            later = F.slice(entries, index + 2, F.size(entries))
             return ~F.exists(later, lambda other: other["key"] == entry["key"])
 
         return F.map_from_entries(F.filter(entries, is_last))

@@ -91,11 +91,11 @@ def format_of(path: str) -> str:
     Raises:
         BadInput: if the files have several formats, or the folder does not have files.
     """
-    found = formats_in(path)
+    formats = formats_in(path)
     is_open = _PATTERN.search(path) and not PurePath(path).suffix and literal_path(path) == path
-    if len(found) != 1 or is_open:
+    if len(formats) != 1 or is_open:
         raise BadInput(f"cannot tell the format of {path}: pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    return found.pop()
+    return formats.pop()
 
 
 def check_ending(path: str) -> None:
@@ -225,8 +225,8 @@ def read_logged_table(spark: SparkSession, folder: str, format: str | None = Non
     Raises:
         BadInput: if the folder is not such a table.
     """
-    found = format_of_table(folder) if holds_table(folder) else None
-    if found is None or format not in {None, found}:
+    table_format = format_of_table(folder) if holds_table(folder) else None
+    if table_format is None or format not in {None, table_format}:
         kind = "a table with a log" if format is None else f"a table of the format {format!r}"
         raise BadInput(f"cannot read {folder}: it is not {kind}")
     return read_table(spark, folder)
@@ -306,7 +306,7 @@ def _read_csv(spark: SparkSession, path: str, chosen: _Csv) -> DataFrame:
     folders = lines.columns[1:]
     options: dict[str, Any] = {"header": True, "enforceSchema": False, "columnPruning": False}
     quoting = {**chosen._asdict(), "columnNameOfCorruptRecord": CORRUPT}
-    cells = [f"c{place}" for place in range(len(names))]
+    cells = [f"c{index}" for index in range(len(names))]
     if has_breaks:
         _check_quotes(lines.inputFiles(), chosen)
         options |= {**quoting, "unescapedQuoteHandling": "RAISE_ERROR"}
@@ -363,7 +363,7 @@ def _header(path: str, lines: DataFrame, chosen: _Csv) -> tuple[str, list[str]]:
         cells = next(chosen.rows([header]))
     except csv.Error as error:
         raise BadInput(f"cannot read the header of {path}: {error}, got {header!r}") from None
-    names = [name or f"_c{place}" for place, name in enumerate(cells)]
+    names = [name or f"_c{index}" for index, name in enumerate(cells)]
     _check_names(path, [*names, *lines.columns[1:]])
     return header, names
 
@@ -499,8 +499,8 @@ class JobFiles(NamedTuple):
     def source(self, source: type[DataSource], **options: str) -> DataFrame:
         """Read with a data source in Python."""
         self.spark.dataSource.register(source)
-        place = resolve(self.path)  # the source's workers do not see the session's default file system
-        path = place if "://" in place else self.path
+        resolved = resolve(self.path)  # the source's workers do not see the session's default file system
+        path = resolved if "://" in resolved else self.path
         return self.spark.read.format(source.name()).options(**options).load(path)
 
     def lines(self) -> DataFrame:
@@ -528,12 +528,12 @@ class JobFiles(NamedTuple):
         Raises:
             BadInput: if the format of the files is unknown.
         """
-        found = {self.files} if self.files else formats_in(self.path)
-        if len(found) != 1 or not found <= {"parquet", "json"}:
+        formats = {self.files} if self.files else formats_in(self.path)
+        if len(formats) != 1 or not formats <= {"parquet", "json"}:
             raise BadInput(
                 f"cannot tell whether the files of {self.path} are Parquet or JSON: pass --files parquet or json"
             )
-        if found == {"parquet"}:
+        if formats == {"parquet"}:
             return read_rows(self.spark, self.path, "parquet")
         check_files(self.path)
         with settings(self.spark, _FOLDERS_AS_TEXT):

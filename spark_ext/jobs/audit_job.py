@@ -51,8 +51,8 @@ def run(
     try:
         if sent is None:
             return audit(df, **columns)
-        made = None if digests is None else (read_input(spark, digests[0]), read_input(spark, digests[1]))
-        return compare(read_input(spark, sent, options=options), df, digests=made, **columns)
+        both_digests = None if digests is None else (read_input(spark, digests[0]), read_input(spark, digests[1]))
+        return compare(read_input(spark, sent, options=options), df, digests=both_digests, **columns)
     except ValueError as error:
         raise BadInput(str(error)) from None
 

@@ -97,14 +97,14 @@ def with_position_ids(df: DataFrame, column: str, position: Position) -> DataFra
     log = F.concat(names[0], *(part for name in names[1:] for part in (F.lit("/"), name)))
     column_of(df, offset)
     try:
-        place = integer_column(df, offset)
+        number = integer_column(df, offset)
     except ValueError:
         type = df.schema[offset].dataType.simpleString()
         raise BadInput(
             f"--offset must name a column of integers or of their digits, got {offset!r} of {type}"
         ) from None
-    place = F.when(place.between(0, layout.OFFSET_MAX), place)
-    read, parts = _with_parts(df, log, place, moment_in(df, at, timezone))
+    number = F.when(number.between(0, layout.OFFSET_MAX), number)
+    read, parts = _with_parts(df, log, number, moment_in(df, at, timezone))
     return read.withColumn(column, position_id(*parts)).drop(*parts)
 
 
@@ -123,7 +123,7 @@ def _with_parts(df: DataFrame, *parts: Column) -> tuple[DataFrame, list[Column]]
     to 24 times, and Spark would spend seconds and hundreds of megabytes on the plan.
     """
     longer = "_" * max(map(len, df.columns))
-    names = [f"{longer}_{place}" for place in range(len(parts))]
+    names = [f"{longer}_{index}" for index in range(len(parts))]
     return df.withColumns(dict(zip(names, parts, strict=True))), [F.col(name) for name in names]
 
 
@@ -283,11 +283,11 @@ def summary(spark: SparkSession, output: str, column: str = "id") -> Summary:
     """Count the rows that a run has written to its output folder."""
     kind, origin = (F.col(quoted_name(f"{column}_{name}")).alias(name) for name in ("kind", "origin"))
     counted = written(spark, f"{output}/{IDS}")
-    found = [] if counted is None else counted.groupBy(kind, origin).count().collect()
-    places: dict[str, int] = {name: place for place, name in enumerate((*layout.KINDS, *layout.ORIGINS))}
+    counted_rows = [] if counted is None else counted.groupBy(kind, origin).count().collect()
+    order: dict[str, int] = {name: index for index, name in enumerate((*layout.KINDS, *layout.ORIGINS))}
     counts = sorted(
-        (Count(row["kind"], row["origin"], row["count"]) for row in found),
-        key=lambda count: (places[count.kind], places.get(count.origin or "", -1)),
+        (Count(row["kind"], row["origin"], row["count"]) for row in counted_rows),
+        key=lambda count: (order[count.kind], order.get(count.origin or "", -1)),
     )
     aside = written(spark, f"{output}/{QUARANTINE}")
     return Summary(counts, 0 if aside is None else aside.count())

@@ -136,11 +136,11 @@ def definitions() -> list[Definition]:
 def create_functions(spark: SparkSession) -> None:
     """Create the functions of ``functions.sql``."""
     spark.udf.register("_msgid_generate", making.generator_udf())  # which the SQL function msgid_generate calls
-    made = {one.name: one for one in definitions()}
-    if create_like(spark, made[_MODEL], list(made.values()), _created_under):
+    by_name = {one.name: one for one in definitions()}
+    if create_like(spark, by_name[_MODEL], list(by_name.values()), _created_under):
         return
     with _changing, settings(spark, _created_under(spark.conf.get)):
-        for one in made.values():
+        for one in by_name.values():
             spark.sql(one.statement)
 
 

@@ -39,16 +39,16 @@ def labelled_stream(
     """
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
-    places = [f"c{place}" for place in range(len(df.columns))]
+    names = [f"c{index}" for index in range(len(df.columns))]
     # The identity and the fingerprint are columns of their own first: their expressions are long, and used repeatedly.
-    hashed = df.select("*", key, content).toDF(*places, "id", "content")
-    numbered = hashed.select(*places, _row_key(F.col("id"), F.col("content")).alias(KEY))
-    prepare = preparer(buckets, places[df.columns.index(timestamp)])
+    hashed = df.select("*", key, content).toDF(*names, "id", "content")
+    numbered = hashed.select(*names, _row_key(F.col("id"), F.col("content")).alias(KEY))
+    prepare = preparer(buckets, names[df.columns.index(timestamp)])
     packed = numbered.mapInArrow(shipped(packer(prepare, bucket_keys(buckets))), PACKED)
     rows = packed.groupBy("bucket").transformWithStateInPandas(
         shipped_processor(Seen(within, buckets), states(IDS)), LABELLED, "append", "EventTime"
     )
-    schema = StructType([*df.toDF(*places).schema, StructField("label", StringType(), False)])
+    schema = StructType([*df.toDF(*names).schema, StructField("label", StringType(), False)])
     return rows.mapInArrow(shipped(unpack), schema).toDF(*df.columns, name)
 
 

@@ -142,11 +142,11 @@ def label_bucket(batch: Batch, log: BucketLog, watermark: int, within: int) -> N
     first = np.ones(len(order), bool)
     first[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
     starts = np.flatnonzero(first)
-    place, entries = log.find(high[starts], low[starts])
-    known = place >= 0
+    index, entries = log.find(high[starts], low[starts])
+    known = index >= 0
     until, first_content = np.full(len(starts), BEFORE_ALL), content[starts]
-    until[known] = entries.time[place[known]]
-    first_content[known] = entries.payloads().view(np.uint64)[place[known]]
+    until[known] = entries.time[index[known]]
+    first_content[known] = entries.payloads().view(np.uint64)[index[known]]
     group = np.cumsum(first) - 1
     labels[order] = np.where(first & ~known[group], NEW, np.where(content == first_content[group], DUPLICATE, CONFLICT))
     last = time[np.append(starts, len(order))[1:] - 1]  # the rows of an ID are sorted by time

@@ -153,8 +153,8 @@ def deduplicate(
         [(F.col(quoted_name(field.name)), field) for field in df.schema if field.name in names]
     )
     if not df.isStreaming:
-        places = zip(order, sorted_by, strict=True)
-        ordered = [column(item if found is None else quoted_name(found)) for item, found in places]
+        pairs = zip(order, sorted_by, strict=True)
+        ordered = [column(item if exact is None else quoted_name(exact)) for item, exact in pairs]
         return _labelled_batch(df, key, fingerprint, ordered, name)
 
     needs("deduplicate of a stream", WHOLE)
@@ -216,24 +216,24 @@ def rows_too_late(query: StreamingQuery | StreamingQueryProgress) -> int:
 def _labelled_batch(df: DataFrame, key: Column, fingerprint: Column, order: Sequence[Column], name: str) -> DataFrame:
     from pyspark.sql import Window
 
-    key_name, spread_name, rows_name, told_name, place_name, first_name = (
+    key_name, spread_name, rows_name, content_name, number_name, first_name = (
         free_name(df, f"__msgid_{part}") for part in ("key", "spread", "rows", "content", "place", "first")
     )
-    key_held, held = F.col(key_name), F.col(told_name)
+    key_column, content = F.col(key_name), F.col(content_name)
     # Rows without an ID are distributed by their content, so that they do not all go to one task.
     marked = df.withColumn(key_name, key)
-    marked = marked.withColumn(spread_name, F.when(key_held.isNull(), fingerprint))
+    marked = marked.withColumn(spread_name, F.when(key_column.isNull(), fingerprint))
     same_id = Window.partitionBy(key_name, spread_name)
     # The content of an ID with one row is not compared, and hashing it costs more than counting the rows.
     marked = marked.withColumn(rows_name, F.count(F.lit(1)).over(same_id))
-    marked = marked.withColumn(told_name, F.when(F.col(rows_name) > 1, fingerprint))
-    ordered = same_id.orderBy(*order, held)
-    marked = marked.withColumns({place_name: F.row_number().over(ordered), first_name: F.first(held).over(ordered)})
+    marked = marked.withColumn(content_name, F.when(F.col(rows_name) > 1, fingerprint))
+    ordered = same_id.orderBy(*order, content)
+    marked = marked.withColumns({number_name: F.row_number().over(ordered), first_name: F.first(content).over(ordered)})
     label = (
-        F.when(key_held.isNull(), F.lit("no id"))
-        .when(F.col(place_name) == 1, F.lit("new"))
-        .when(held == F.col(first_name), F.lit("duplicate"))
+        F.when(key_column.isNull(), F.lit("no id"))
+        .when(F.col(number_name) == 1, F.lit("new"))
+        .when(content == F.col(first_name), F.lit("duplicate"))
         .otherwise(F.lit("conflict"))
     )
     marked = marked.withColumn(name, label)
-    return marked.drop(key_name, spread_name, rows_name, told_name, place_name, first_name)
+    return marked.drop(key_name, spread_name, rows_name, content_name, number_name, first_name)

@@ -191,13 +191,13 @@ def process(
     check_state_store(df.sparkSession)
     use_own_python(df.sparkSession)
     check_workers(df.sparkSession, stateful=True)
-    body = tuple(place for place, name in enumerate(df.columns) if name not in known)
-    names = tuple(df.columns[place] for place in body)
+    body = tuple(index for index, name in enumerate(df.columns) if name not in known)
+    names = tuple(df.columns[index] for index in body)
     settings = Settings(names, retention_ms, remember_ms, attempts, keep_outputs)
     operator = shipped_processor(Operator(handler, settings, buckets), states(*LOGS))
     control = _control(df, key, id, timestamp, reason, buckets)
     # Columns are named by numbers: a user's column may have any name, and two names may differ only in case.
-    numbered = df.select(*control, *unpadded(df)).toDF(*(str(place) for place in range(len(control) + len(df.columns))))
+    numbered = df.select(*control, *unpadded(df)).toDF(*(str(index) for index in range(len(control) + len(df.columns))))
     pack = shipped(packer(preparer(tuple(df.columns), body), bucket_keys(buckets)))
     # One value for a micro-batch, which the checkpoint keeps. Spark's generated code contains it, so each micro-batch
     # compiles that code again: it is not in the code for each message, which is large.

@@ -30,20 +30,20 @@ _WIDTHS: Final = (
 """Types in the order in which a column may widen."""
 
 
-def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, place: tuple[str, ...] = ()) -> Any:
+def plain(type: Any, leaf: Callable[[Any, tuple[str, ...]], Any] | None = None, path: tuple[str, ...] = ()) -> Any:
     """Return a type without metadata, whose parts may all be NULL.
 
-    ``leaf`` returns the type for each part that is not nested; it gets the part's type and its place.
+    ``leaf`` returns the type for each part that is not nested; it gets the part's type and its path.
     """
     if isinstance(type, T.StructType):
-        return T.StructType([T.StructField(f.name, plain(f.dataType, leaf, (*place, f.name))) for f in type])
+        return T.StructType([T.StructField(f.name, plain(f.dataType, leaf, (*path, f.name))) for f in type])
     if isinstance(type, T.ArrayType):
-        return T.ArrayType(plain(type.elementType, leaf, (*place, "element")))
+        return T.ArrayType(plain(type.elementType, leaf, (*path, "element")))
     if isinstance(type, T.MapType):
-        return T.MapType(plain(type.keyType, leaf, (*place, "key")), plain(type.valueType, leaf, (*place, "value")))
+        return T.MapType(plain(type.keyType, leaf, (*path, "key")), plain(type.valueType, leaf, (*path, "value")))
     if isinstance(type, (T.CharType, T.VarcharType)):
         return T.StringType()
-    return type if leaf is None else leaf(type, place)
+    return type if leaf is None else leaf(type, path)
 
 
 def united(*tables: T.StructType) -> T.StructType:
@@ -86,7 +86,7 @@ def widened(df: DataFrame, table: T.StructType) -> DataFrame:
     return df.withColumns({name: cell for name, cell in cells.items() if name in table.names})
 
 
-def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:
+def check_columns(type: Any, path: tuple[str, ...] = ()) -> None:
     """Check the columns of rows, and the fields of each struct.
 
     Raises
@@ -96,27 +96,25 @@ def check_columns(type: Any, place: tuple[str, ...] = ()) -> None:
         later batch would fit.
     """
     if isinstance(type, T.NullType):
-        raise TableConflict(
-            f"cannot write column {'.'.join(place)!r}: its type is void; cast it, for example to string"
-        )
+        raise TableConflict(f"cannot write column {'.'.join(path)!r}: its type is void; cast it, for example to string")
     if isinstance(type, T.ArrayType):
-        check_columns(type.elementType, (*place, "element"))
+        check_columns(type.elementType, (*path, "element"))
     if isinstance(type, T.MapType):
-        check_columns(type.keyType, (*place, "key"))
-        check_columns(type.valueType, (*place, "value"))
+        check_columns(type.keyType, (*path, "key"))
+        check_columns(type.valueType, (*path, "value"))
     seen: dict[str, str] = {}
     for field in type if isinstance(type, T.StructType) else ():
-        name = ".".join((*place, field.name))
+        name = ".".join((*path, field.name))
         other = seen.setdefault(field.name.lower(), name)
         if other is not name:
             raise TableConflict(f"cannot write the columns {other!r} and {name!r}: Spark compares names without case")
-        check_columns(field.dataType, (*place, field.name))
+        check_columns(field.dataType, (*path, field.name))
 
 
-def lacks_type(place: tuple[str, ...], table: str, type: Any) -> TableConflict:
+def lacks_type(path: tuple[str, ...], table: str, type: Any) -> TableConflict:
     """Return the error of a column whose type a kind of table lacks."""
     return TableConflict(
-        f"cannot write column {'.'.join(place)!r} to {table}: it lacks the type {type.simpleString()}; cast it, for "
+        f"cannot write column {'.'.join(path)!r} to {table}: it lacks the type {type.simpleString()}; cast it, for "
         "example to string"
     )
 

@@ -54,8 +54,8 @@ def write_files(
         writer.parquet(f"{table}/{inner}" if inner else table)
     files, base = filesystem(table)
     folder = f"{base}/{inner}".rstrip("/")
-    found = data_files(files, folder)
-    counts = footer_rows(files, found)
+    paths = data_files(files, folder)
+    counts = footer_rows(files, paths)
     written, seen = observation.get.get("rows"), sum(counts)
     if written not in (None, seen):
         if inner:  # other files in the folder of a batch run are those of another run
@@ -66,7 +66,7 @@ def write_files(
             f"{len(counts):,} files. Another driver of the query may have written the batch, or a worker may not share "
             "this folder with the driver: choose a store that all machines share"
         )
-    return [*zip(found, counts, strict=True)]
+    return [*zip(paths, counts, strict=True)]
 
 
 def entries(files: pafs.FileSystem, folder: str, *, recursive: bool = False) -> list[pafs.FileInfo]:

@@ -150,8 +150,8 @@ class _Delta(TableFormat):
             raise FileExistsError(f"there is a Delta table at {path}")
         table.check(df, log, partition_by, replaces=True)
         if not table.has_jar:
-            made = table.write_files(df, partition_by)
-            table.create(df, made, partition_by, "error" if mode == "error" else "overwrite")
+            written = table.write_files(df, partition_by)
+            table.create(df, written, partition_by, "error" if mode == "error" else "overwrite")
             return
         try:
             table.save(df, mode, partition_by, **{"overwriteSchema": "true"} if log is not None else {})
@@ -442,10 +442,10 @@ def _said_in(commit: dict[str, Any]) -> dict[str, Any]:
 def _schema(df: DataFrame) -> T.StructType:
     """Return the columns of a Delta table for a DataFrame's rows; every column may be NULL."""
 
-    def checked(type: Any, place: tuple[str, ...]) -> Any:
+    def checked(type: Any, path: tuple[str, ...]) -> Any:
         if type == T.StringType() or isinstance(type, _PLAIN):
             return type
-        raise lacks_type(place, "a Delta table", type)
+        raise lacks_type(path, "a Delta table", type)
 
     schema: T.StructType = plain(df.schema, checked)
     return schema

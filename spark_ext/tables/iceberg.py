@@ -145,12 +145,12 @@ class _Table:
             if it is not an Iceberg table, or if the catalog cannot be used.
         """
         try:
-            found = bool(self._spark.catalog.tableExists(self.sql_name))
+            exists = bool(self._spark.catalog.tableExists(self.sql_name))
         except Exception as error:
             raise self._refusal(error) from None
-        if found:
+        if exists:
             self.refresh()
-        return found
+        return exists
 
     def refresh(self) -> None:
         """Read the table as it is now: a catalog of Iceberg keeps the table that it has loaded."""
@@ -421,25 +421,25 @@ def publication(
 
 def _has_catalog(spark: SparkSession, name: str) -> bool:
     """Return whether a catalog may hold Iceberg tables; Spark's own one does so only if it is Iceberg's."""
-    found = spark.conf.get(f"spark.sql.catalog.{name}", None)
-    return found is not None and (name != "spark_catalog" or "iceberg" in found.lower())
+    catalog = spark.conf.get(f"spark.sql.catalog.{name}", None)
+    return catalog is not None and (name != "spark_catalog" or "iceberg" in catalog.lower())
 
 
-def _widened(type: Any, place: tuple[str, ...]) -> Any:
+def _widened(type: Any, path: tuple[str, ...]) -> Any:
     """Return the type in which Iceberg holds values: its integers have at least 32 bits."""
     return T.IntegerType() if isinstance(type, (T.ByteType, T.ShortType)) else type
 
 
-def _refuse_variant(type: Any, place: tuple[str, ...]) -> Any:
+def _refuse_variant(type: Any, path: tuple[str, ...]) -> Any:
     """Refuse a VARIANT, which tables of version 2 of the format lack."""
     if type_named(type, "variant"):
-        raise lacks_type(place, "an Iceberg table", type)
+        raise lacks_type(path, "an Iceberg table", type)
     return type
 
 
 def _with_types(df: DataFrame, columns: T.StructType) -> DataFrame:
     """Return the rows with the columns of a table, in its order and with its types."""
-    held = [field for field in columns if field.nullable or field.name in df.columns]  # Spark refuses the others
-    cells = [F.col(quoted_name(field.name)) if field.name in df.columns else F.lit(None) for field in held]
-    typed = zip(cells, held, strict=True)
+    fields = [field for field in columns if field.nullable or field.name in df.columns]  # Spark refuses the others
+    cells = [F.col(quoted_name(field.name)) if field.name in df.columns else F.lit(None) for field in fields]
+    typed = zip(cells, fields, strict=True)
     return df.select(*(cell.cast(plain(field.dataType)).alias(field.name) for cell, field in typed))

@@ -189,10 +189,10 @@ def _read_json(files: pafs.FileSystem, path: str) -> dict[str, Any] | None:
     """Return the object in a file, or None if the file is missing."""
     try:
         with files.open_input_file(path) as file:
-            found: dict[str, Any] = json.loads(file.read())
+            content: dict[str, Any] = json.loads(file.read())
     except FileNotFoundError:
         return None
-    return found
+    return content
 
 
 def _recorded(path: str) -> T.StructType | None:

@@ -138,7 +138,7 @@ def _uuids_of_arrow(schema: bytes | None) -> set[str]:
 
 
 def _columns(metadata: Any, *, with_types: bool) -> _Footer:
-    columns = [metadata.schema.column(place) for place in range(len(metadata.schema))]
+    columns = [metadata.schema.column(index) for index in range(len(metadata.schema))]
     # The text of the logical type: older versions of PyArrow lack the type of UUIDs.
     uuids = {column.path for column in columns if column.logical_type.type == "UUID"}
     uuids |= _uuids_of_arrow((metadata.metadata or {}).get(b"ARROW:schema"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from msgid.retention import RetentionPolicy
 
-_PLACE: Final = ("source", "topic", "partition")
+_LOG: Final = ("source", "topic", "partition")
 
 
 def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, allow_gaps: bool = False) -> DataFrame:
@@ -82,9 +82,9 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     checked_policy(policy)
     _check_types(messages)
     moment = unix_micros(aware("now", now))
-    place = [name for name in _PLACE if name in messages.columns]
+    log = [name for name in _LOG if name in messages.columns]
     micros = F.unix_micros("timestamp")
-    grouped = messages.groupBy(*place, "segment").agg(
+    grouped = messages.groupBy(*log, "segment").agg(
         F.count("*").alias("messages"),
         F.coalesce(F.sum(F.octet_length("payload")), F.lit(0)).alias("bytes"),
         F.min("offset").alias("first_offset"),
@@ -92,12 +92,12 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
         F.max(micros).alias("latest"),
         F.when(F.count("timestamp") == F.count("*"), F.min(micros)).alias("earliest"),
     )
-    rows = grouped.orderBy(*place, "segment").collect()
+    rows = grouped.orderBy(*log, "segment").collect()
     _check_topics(policy, {row["topic"] for row in rows})
     logs: dict[tuple[object, ...], list[int]] = {}
     for number, row in enumerate(rows):
         if row["segment"] is not None:
-            logs.setdefault(tuple(row[name] for name in place), []).append(number)
+            logs.setdefault(tuple(row[name] for name in log), []).append(number)
     decisions: list[tuple[object, ...]] = [(False, False, "keep", None)] * len(rows)
     for numbers in logs.values():
         segments = [
@@ -112,7 +112,7 @@ def segment_report(messages: DataFrame, policy: RetentionPolicy, now: datetime, 
     schema = "closed boolean, expired boolean, action string, reason string"
     fields = [f"`{field.name}` {field.dataType.simpleString()}" for field in grouped.schema.fields[:-1]]
     report = messages.sparkSession.createDataFrame(facts, ", ".join([*fields, schema]))
-    return report.withColumn("latest", F.timestamp_micros("latest")).orderBy(*place, "segment")
+    return report.withColumn("latest", F.timestamp_micros("latest")).orderBy(*log, "segment")
 
 
 def _check_topics(policy: RetentionPolicy, present: Collection[str | None]) -> None:
@@ -133,6 +133,6 @@ def _check_types(messages: DataFrame) -> None:
     ):
         if name not in messages.columns:
             raise ValueError(f"messages must have the column {name!r}, got {messages.columns}")
-        found = messages.schema[name].dataType
-        if not isinstance(found, kind):
-            raise ValueError(f"{name} must be {wanted}, got {found.simpleString()}")
+        type = messages.schema[name].dataType
+        if not isinstance(type, kind):
+            raise ValueError(f"{name} must be {wanted}, got {type.simpleString()}")

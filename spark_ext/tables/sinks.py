@@ -121,7 +121,7 @@ def write_once(
     if not batch_df.columns:
         raise ValueError("batch_df must have columns, got none")
     known = table_format(format)
-    place = _place(known, path, table)
+    target = _target(known, path, table)
     if isinstance(partition_by, str):
         raise TypeError(f"partition_by must be a tuple of columns, got {partition_by!r}")
     for name in partition_by:
@@ -130,17 +130,17 @@ def write_once(
     writer = writer_of(batch_df, app_id, batch_id)
     run, plan = running_plan(batch_df)
     # The plan of rows does not tell the names of columns apart.
-    key = (run, format, place if isinstance(place, TableName) else resolve(place))
+    key = (run, format, target if isinstance(target, TableName) else resolve(target))
     written = (batch_id, writer.name, (plan, *batch_df.columns))
     last = _WRITTEN.get(key, written)
     if last[0] == batch_id and last != written:
         raise TableConflict(
-            f"cannot write batch {batch_id} to {place} twice with different rows or names: a crash between the writes "
+            f"cannot write batch {batch_id} to {target} twice with different rows or names: a crash between the writes "
             "could lose rows. Unite the rows by unionByName, and write them in one call"
         )
     rows = batch_df.select(*unpadded(batch_df))
-    rows = known.evolve(rows, place, storage_options) if evolve else rows
-    is_new = known.write_batch(rows, batch_id, place, writer, tuple(partition_by), storage_options)
+    rows = known.evolve(rows, target, storage_options) if evolve else rows
+    is_new = known.write_batch(rows, batch_id, target, writer, tuple(partition_by), storage_options)
     if run:
         _WRITTEN[key] = written
     if not is_new:  # run the batch without writing: Spark commits state only for a batch that runs completely
@@ -148,7 +148,7 @@ def write_once(
     return is_new
 
 
-def _place(format: TableFormat, path: str | None, table: str | None) -> str:
+def _target(format: TableFormat, path: str | None, table: str | None) -> str:
     """Return the path of a table, or its name."""
     if (path is None) == (table is None):
         raise ValueError(f"one of `path` and `table` must be given, got path={path!r} and table={table!r}")
@@ -203,4 +203,4 @@ def read_table(
     if table is not None and path is None and format is None:
         return spark.table(table)
     known = table_format(format or (DEFAULT if path is None else format_of_table(path)))
-    return known.read(spark, _place(known, path, table), storage_options)
+    return known.read(spark, _target(known, path, table), storage_options)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
+__all__ = ["Upserted"]
+
 _DELAYS: Final = (0.4, 0.8, 1.6, 3.2)
 """Seconds before each further attempt to connect."""
 _NAME_LENGTH: Final = 63
@@ -297,15 +299,15 @@ def upsert_postgres(
 
     try:
         # In the order of the keys, so that two tasks do not wait for each other in a circle.
-        places = [f"c{batch_df.columns.index(one)}" for one in target.keys]
-        rows = _with_texts(batch_df, target.types).sortWithinPartitions(*places)
+        names = [f"c{batch_df.columns.index(one)}" for one in target.keys]
+        rows = _with_texts(batch_df, target.types).sortWithinPartitions(*names)
         counts = rows.mapInArrow(shipped(insert), _COUNTS).collect()
     except PythonException as error:
         said = python_error_in(error, _SAID)
         if said is None:
             raise
         raise PostgresError(said) from error
-    return Upserted(*(sum(row[place] for row in counts) for place in range(3)))
+    return Upserted(*(sum(row[index] for row in counts) for index in range(3)))
 
 
 def _check_ordered(name: str, type: Any) -> None:
@@ -344,13 +346,13 @@ def _column_types(schema: T.StructType) -> dict[str, str]:
         if isinstance(field.dataType, T.DecimalType):
             types[field.name] = f"numeric({field.dataType.precision},{field.dataType.scale})"
             continue
-        found = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
-        if not found or re.search(_ODD_KEYS, field.dataType.simpleString()):
+        types_of_field = [name for kinds, name in _TYPES if isinstance(field.dataType, kinds)]
+        if not types_of_field or re.search(_ODD_KEYS, field.dataType.simpleString()):
             raise ValueError(
                 f"cannot store column {field.name!r} in PostgreSQL: it lacks the type "
                 f"{field.dataType.simpleString()}; cast it, for example to string"
             )
-        types[field.name] = found[0]
+        types[field.name] = types_of_field[0]
         if isinstance(field.dataType, T.ArrayType):
             element = _column_types(T.StructType([T.StructField(field.name, field.dataType.elementType)]))[field.name]
             if re.match(_ELEMENTS, element):
@@ -382,7 +384,7 @@ def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
     The columns are named by their positions, because `mapInArrow` does not accept a name with a dot.
     """
     columns = []
-    for place, field in enumerate(df.schema):
+    for index, field in enumerate(df.schema):
         column = F.col(quoted_name(field.name))
         if types[field.name].endswith("[]"):
             cells = F.transform(column, lambda cell: F.regexp_replace(cell.cast("string"), r'(["\\])', r"\\$1"))
@@ -392,7 +394,7 @@ def _with_texts(df: DataFrame, types: dict[str, str]) -> DataFrame:
             column = F.to_json(column, _AS_JSON)
         elif isinstance(field.dataType, T.TimestampType):
             column = F.unix_micros(column)
-        columns.append(column.alias(f"c{place}"))
+        columns.append(column.alias(f"c{index}"))
     return df.select(*columns)
 
 
@@ -557,11 +559,11 @@ def _check_table(connection: Any, target: _Target, names: dict[str, Any], *, evo
             _run(connection, f"ALTER TABLE {{table}} ADD COLUMN {{}} {type}", names, name)
             stored_types[name] = type
         if not _takes(stored_types.get(name, ""), type):
-            found = "it is missing: evolve=True adds it"
+            fault = "it is missing: evolve=True adds it"
             if name in stored_types:
                 cure = _PADDED if stored_types[name].startswith("character(") else _CURES.get(kinds[name], _CAST)
-                found = f"it is {stored_types[name]}{cure}"
-            raise target.error(f"column {name!r} must be {type}, and {found}")
+                fault = f"it is {stored_types[name]}{cure}"
+            raise target.error(f"column {name!r} must be {type}, and {fault}")
         if name in target.latest_by and type == "text":
             encoding = connection.info.parameter_status("server_encoding")
             if not re.fullmatch(_ORDERED_TEXT, stored_types[name]) or encoding not in ("UTF8", "SQL_ASCII"):
@@ -758,8 +760,8 @@ def _as_bytes(values: NDArray[Any]) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    places = np.arange(len(values) + 1, dtype=np.int64) * values.itemsize
-    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(places), pa.py_buffer(values)])
+    offsets = np.arange(len(values) + 1, dtype=np.int64) * values.itemsize
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(values)])
 
 
 def _csv_lines(batch: pa.RecordBatch, target: _Target) -> bytes:

@@ -73,7 +73,7 @@ def writer_of(batch_df: DataFrame, app_id: str | None, batch_id: int) -> Writer:
     return Writer(name, query, app_id is not None, read_by_batch(batch_df.sparkSession, batch_id))
 
 
-def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
+def check_batch(writer: Writer, target: str, batch_id: int, last: int) -> None:
     """Check the number of a batch. Spark replays no other batch than the last one.
 
     Raises
@@ -83,13 +83,13 @@ def check_batch(writer: Writer, place: str, batch_id: int, last: int) -> None:
     """
     if batch_id < last:
         raise TableConflict(
-            f"cannot write batch {batch_id} of {writer.name!r} to {place}: its batch {last} is in the table. The "
+            f"cannot write batch {batch_id} of {writer.name!r} to {target}: its batch {last} is in the table. The "
             "checkpoint is older than the table: restore the right one, or delete the rows of all later batches. If "
             "another query has this name, choose another app_id"
         )
 
 
-def check_read(writer: Writer, place: str, batch_id: int, *reads: str | None) -> None:
+def check_read(writer: Writer, target: str, batch_id: int, *reads: str | None) -> None:
     """Check that a batch which is in the table has read what this one has read; None and empty text are unknown.
 
     Raises
@@ -99,13 +99,13 @@ def check_read(writer: Writer, place: str, batch_id: int, *reads: str | None) ->
     """
     if writer.read is not None and not {writer.read, "", None} & {*reads}:
         raise TableConflict(
-            f"cannot write batch {batch_id} of {writer.name!r} to {place}: the table has a batch of this number that "
+            f"cannot write batch {batch_id} of {writer.name!r} to {target}: the table has a batch of this number that "
             "has read other offsets. The checkpoint is older than the table: restore the right one, or delete the rows "
             "of that batch"
         )
 
 
-def check_query(writer: Writer, place: str, *queries: str | None) -> None:
+def check_query(writer: Writer, target: str, *queries: str | None) -> None:
     """Check the queries that have written batches under the writer's name; None and empty text are unknown queries.
 
     Raises
@@ -115,6 +115,6 @@ def check_query(writer: Writer, place: str, *queries: str | None) -> None:
     """
     if writer.query is not None and not {writer.query, "", None} & {*queries}:
         raise TableConflict(
-            f"cannot write to {place}: its writer {writer.name!r} is another query than {writer.query}. Restore that "
+            f"cannot write to {target}: its writer {writer.name!r} is another query than {writer.query}. Restore that "
             "query's checkpoint, or choose another app_id"
         )

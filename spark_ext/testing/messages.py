@@ -58,11 +58,11 @@ class MessageFormatTests:
         assert expected, "give good rows"
         names = sorted({name for message in expected for name in message})
         rows = self._table(spark, [row for row, _ in self.good]).collect()
-        found = [{name: _plain(row[name]) for name in names} for row in rows]
+        messages = [{name: _plain(row[name]) for name in names} for row in rows]
         wanted = [{name: message.get(name) for name in names} for message in expected]
         partial = [
             {name: value if name in message else None for name, value in one.items()}
-            for one, message in zip(sorted(found, key=_order), sorted(expected, key=_order), strict=True)
+            for one, message in zip(sorted(messages, key=_order), sorted(expected, key=_order), strict=True)
         ]
         for one, other in zip(partial, sorted(wanted, key=_order), strict=True):
             assert one == other, f"{one} is not {other}"
@@ -74,8 +74,8 @@ class MessageFormatTests:
         rows = self._table(spark, [*good, *(row for row, _ in self.malformed), nulls]).collect()
         poisoned = [row for row in rows if row["state"] == "poisoned"]
         assert len(poisoned) == len(self.malformed) + 1
-        found = Counter(bytes(row["original"] or b"") for row in poisoned)
-        assert not Counter(raw for _, raw in self.malformed) - found
+        originals = Counter(bytes(row["original"] or b"") for row in poisoned)
+        assert not Counter(raw for _, raw in self.malformed) - originals
         assert all(row["reason"] and row["id"] is None for row in poisoned)
         assert len(rows) - len(poisoned) == sum(len(several) for _, several in self.good)
 
@@ -118,8 +118,8 @@ def _plain(value: Any) -> Any:
 
         return unix_micros(value.astimezone(timezone.utc))
     if isinstance(value, Row):
-        return {name: _plain(held) for name, held in value.asDict().items()}
-    return {key: _plain(held) for key, held in value.items()} if isinstance(value, dict) else value
+        return {name: _plain(item) for name, item in value.asDict().items()}
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _order(message: dict[str, Any]) -> str:

@@ -171,15 +171,15 @@ class TableFormatTests:
         write(7, 8, "overwrite")
         assert self._ids(spark, table) == [7]
 
-    def _place(self, table: str) -> dict[str, Any]:
+    def _target(self, table: str) -> dict[str, Any]:
         return {"table" if isinstance(table, TableName) else "path": table}
 
     def _write(self, df: DataFrame, number: int, table: str, app_id: str = "one", **options: Any) -> bool:
         options = {**self.options, **options}
-        return write_once(df, number, **self._place(table), format=self.format.name, app_id=app_id, **options)
+        return write_once(df, number, **self._target(table), format=self.format.name, app_id=app_id, **options)
 
     def _read(self, spark: SparkSession, table: str) -> DataFrame:
-        return read_table(spark, **self._place(table), format=self.format.name)
+        return read_table(spark, **self._target(table), format=self.format.name)
 
     def _ids(self, spark: SparkSession, table: str) -> list[int]:
         return sorted(row["id"] for row in self._read(spark, table).select("id").collect())

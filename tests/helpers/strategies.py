@@ -27,6 +27,11 @@ def many(strategy, count):
     return drawn
 
 
+def share_of_examples(count):
+    """Return settings for a slow property: ``count`` examples of the usual 30, and as many more as a profile has."""
+    return settings(max_examples=count * settings().max_examples // 30)
+
+
 UINT16 = st.integers(0, 2**16 - 1)
 UINT32 = st.integers(0, 2**32 - 1)
 # Not uniform: the IDs have few or many bits set, because most errors occur at the limits.

@@ -16,8 +16,8 @@ PROCESSING = "msgid.processing"
 FAULTS = {
     "a key goes on after a failed message": (
         f"{PROCESSING}.flow",
-        "if stops and message.key in stops and place",
-        "if False and place",
+        "if stops and message.key in stops and index",
+        "if False and index",
     ),
     "a key goes on in the next transaction of a call": (
         f"{PROCESSING}.flow",
@@ -46,7 +46,7 @@ FAULTS = {
     ),
     "a key that another worker has changed is not handled again": (
         f"{PROCESSING}.flow",
-        "return sorted(place for chain in lost.values() for place in chain.places)",
+        "return sorted(index for chain in lost.values() for index in chain.indexes)",
         "return []",
     ),
     "a duplicate does not publish its outputs again": (

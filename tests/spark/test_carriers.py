@@ -126,6 +126,7 @@ def tables(folder):
     return {"Parquet": stored("parquet", place), "Delta without its JAR": stored("delta", place)}
 
 
+@pytest.mark.details
 def test_a_char_that_a_table_has_stored_is_the_same_id(rows_of, tmp_path):
     assert cell(tables(tmp_path)["Parquet"], "char(60)", rows_of, {}, in_memory) == carriers.SAME
 
@@ -325,6 +326,7 @@ def publish_id(state, message, context):
     context.publish(message.body["id"])
 
 
+@pytest.mark.details
 def test_a_char_beside_an_id_is_text_without_its_padding(rocksdb, rows_of):
     """In the content of a message and in its body."""
     from pyspark import cloudpickle

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from ipaddress import IPv4Address, IPv6Address
 
 import msgid
+from msgid.ids.bulk import IdColumns
 
 made: msgid.MessageId = msgid.generate()
 text: str = msgid.generate_hex()
@@ -20,7 +21,7 @@ first: msgid.MessageId = batch[0]
 part: msgid.IdBatch = batch[2:5]
 each: Iterator[msgid.MessageId] = iter(batch)
 texts: list[str] = batch.hex()
-columns: msgid.IdColumns = msgid.parse_batch(texts)
+columns: IdColumns = msgid.parse_batch(texts)
 
 
 def describe(value: str) -> str:

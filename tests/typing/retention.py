@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgid
 import spark_ext
 from msgid.processing import MemoryStore
-from msgid.retention import Cleaner, RetentionPolicy, SegmentFile, is_expired
+from msgid.retention import Cleaner, RetentionPolicy, is_expired
+from msgid.retention.cleaner import SegmentFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,5 +1,6 @@
 """The settings of the tests: what fails, what runs again, and what a plain ``pytest`` leaves out."""
 
+import runpy
 import shutil
 from pathlib import Path
 
@@ -36,3 +37,16 @@ def test_each_mark_of_the_night_is_left_out_by_default(request):
         name for name in names if name in {"details", "faults", "kills", "programs", "systems", "variants", "volume"}
     }
     assert set(left_out.removeprefix("not (").removesuffix(")").split(" or ")) == described
+
+
+def test_each_mutation_has_its_text_in_the_code():
+    """A mutation whose text is missing breaks nothing: it must follow the code."""
+    if not all((TESTS.parent / name).exists() for name in (".ci", "msgid", "spark_ext")):
+        pytest.skip("the tests run outside the repository")
+    mutations = runpy.run_path(str(TESTS.parent / ".ci" / "mutations.py"))["MUTATIONS"]
+    lost = [one.breaks for one in mutations if one.old not in (TESTS.parent / one.file).read_text(encoding="utf-8")]
+    faults = runpy.run_path(str(TESTS / "simulation" / "mutations.py"), run_name="mutations")["FAULTS"]
+    for name, (module, right, _) in faults.items():
+        path = TESTS.parent.joinpath(*module.split(".")).with_suffix(".py")
+        lost += [name] if path.read_text(encoding="utf-8").count(right) != 1 else []
+    assert lost == []

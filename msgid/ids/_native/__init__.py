@@ -32,13 +32,13 @@ _NUMBERS: Final = (
     "TAIL_LENGTH",
     "UINT32_SPAN",
 )
-_PLACES: Final = ("node", "pid", "seconds", "sequence")
+_FIELDS: Final = ("node", "pid", "seconds", "sequence")
 
 
 def _layout() -> dict[str, int]:
     """Return every number that the C code repeats, by its name in C."""
     numbers = {name: getattr(layout, name) for name in _NUMBERS} | {"MAX_BEHIND": MAX_BEHIND}
-    for name in _PLACES:
+    for name in _FIELDS:
         field = layout.FIELDS[name]
         numbers |= {f"{name.upper()}_START": field.start, f"{name.upper()}_WIDTH": field.width}
     return numbers

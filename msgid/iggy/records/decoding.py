@@ -47,7 +47,7 @@ class DecodedRows(NamedTuple):
     """The result of `LogDecoder.decode`."""
 
     rows: bytes
-    place: int
+    position: int
     """Where the next record starts."""
     needed: int
     """How many bytes the next record needs, if it is known; more bytes must be read."""
@@ -93,7 +93,7 @@ class LogDecoder:
         Args:
             data: Bytes from where the last call ended.
             known: Where the file ends, counted from the start of ``data``; -1 if that is not known.
-            base: The place of the first byte in its file.
+            base: The position of the first byte in its file.
         """
         if self.code is None:
             if not len(data):
@@ -105,45 +105,45 @@ class LogDecoder:
                 return DecodedRows(b"", 0, 0, detection.error(base))
             self.code = LAYOUTS[detection.layout].code
         rows: list[bytes] = []
-        place, accepted = 0, _NOWHERE
+        position, accepted = 0, _NOWHERE
         while True:
             strict = accepted if self.code in WHOLE and (self.upgrades or not self._poll) else -1
-            found = scan(data, self.code, place, known=known, within=self.within, limit=self.limit, strict=strict)
-            rows.append(found.rows)
-            place, self.within = found.place, found.within
-            if found.stop != Stop.SUM:
+            scanned = scan(data, self.code, position, known=known, within=self.within, limit=self.limit, strict=strict)
+            rows.append(scanned.rows)
+            position, self.within = scanned.position, scanned.within
+            if scanned.stop != Stop.SUM:
                 break
-            needed, next_place = self._upgrade(data, place, known), 0
+            needed, next_position = self._upgrade(data, position, known), 0
             if not needed and not self._poll:  # no file of a killed server
-                needed, next_place = self._after_torn(data, place, known)
+                needed, next_position = self._after_torn(data, position, known)
             if needed:
-                return DecodedRows(b"".join(rows), place, needed, None)
-            if next_place:
-                reason = f"a torn message of {next_place - place} bytes before the next one"
-                return DecodedRows(b"".join(rows), place, 0, InvalidMessage(reason, base + place))
-            accepted = place
+                return DecodedRows(b"".join(rows), position, needed, None)
+            if next_position:
+                reason = f"a torn message of {next_position - position} bytes before the next one"
+                return DecodedRows(b"".join(rows), position, 0, InvalidMessage(reason, base + position))
+            accepted = position
         if self.within:
-            self.within -= place
+            self.within -= position
         whole = b"".join(rows)
-        if found.stop == Stop.END:
-            return DecodedRows(whole, place, 0, None)
-        if found.stop == Stop.MORE:
-            return DecodedRows(whole, place, found.value, None)
-        return DecodedRows(whole, place, 0, _error(found, NAMES[self.code], known, base))
+        if scanned.stop == Stop.END:
+            return DecodedRows(whole, position, 0, None)
+        if scanned.stop == Stop.MORE:
+            return DecodedRows(whole, position, scanned.value, None)
+        return DecodedRows(whole, position, 0, _error(scanned, NAMES[self.code], known, base))
 
-    def _upgrade(self, data: bytes | memoryview, place: int, known: int) -> int:
+    def _upgrade(self, data: bytes | memoryview, position: int, known: int) -> int:
         """Go on in a later layout if its checksum holds; return how many bytes are needed to know that."""
         assert self.code is not None
         for code in later_codes(self.code, upgrade=self.upgrades)[1:]:
-            found = scan(data, code, place, known=known, limit=self.limit, most=1)
-            if found.rows and Row(*ROW.unpack_from(found.rows)).sum == SUM_RIGHT:
+            scanned = scan(data, code, position, known=known, limit=self.limit, most=1)
+            if scanned.rows and Row(*ROW.unpack_from(scanned.rows)).sum == SUM_RIGHT:
                 self.code = code
                 return 0
-            if found.stop == Stop.MORE:
-                return found.value
+            if scanned.stop == Stop.MORE:
+                return scanned.value
         return 0
 
-    def _after_torn(self, data: bytes | memoryview, place: int, known: int) -> tuple[int, int]:
+    def _after_torn(self, data: bytes | memoryview, position: int, known: int) -> tuple[int, int]:
         """Return where the next record starts if a message with a wrong checksum is torn, or how many bytes tell that.
 
         A server that was killed while it wrote leaves the first bytes of a message, and appends others. A message is
@@ -152,26 +152,26 @@ class LogDecoder:
         assert self.code is not None
         codes = later_codes(self.code, upgrade=self.upgrades)
         view = memoryview(data)
-        end = scan(view, self.code, place, known=known, limit=self.limit, most=1).place
-        if end in (place, known):
+        end = scan(view, self.code, position, known=known, limit=self.limit, most=1).position
+        if end in (position, known):
             return 0, 0
         needed, follows = self._starts(view, end, codes, known)
         if needed or follows:
-            return end - place + needed if needed else 0, 0
-        credit = Credit(_CREDIT * (end - place))
-        found = find(
-            view, place + 1, end, codes, known=known, limit=self.limit, lowest=self._first_offset, credit=credit
+            return end - position + needed if needed else 0, 0
+        credit = Credit(_CREDIT * (end - position))
+        search = find(
+            view, position + 1, end, codes, known=known, limit=self.limit, lowest=self._first_offset, credit=credit
         )
-        return (found.needed - place, 0) if found.needed else (0, max(found.at, 0))
+        return (search.needed - position, 0) if search.needed else (0, max(search.at, 0))
 
-    def _starts(self, data: memoryview, place: int, codes: tuple[int, ...], known: int) -> tuple[int, bool]:
-        """Return whether a record with a correct checksum starts at a place, or how many bytes tell that."""
+    def _starts(self, data: memoryview, position: int, codes: tuple[int, ...], known: int) -> tuple[int, bool]:
+        """Return whether a record with a correct checksum starts at a position, or how many bytes tell that."""
         needed = 0
         for code in codes:
-            found = probe(data[place:], LAYOUTS[NAMES[code]], max(known - place, -1), 0, self.limit)
-            if found.reason is None:
+            probed = probe(data[position:], LAYOUTS[NAMES[code]], max(known - position, -1), 0, self.limit)
+            if probed.reason is None:
                 return 0, True
-            needed = max(needed, found.needed)
+            needed = max(needed, probed.needed)
         return needed, False
 
 
@@ -226,17 +226,17 @@ class LogReader:
         wanted = self._chunk
         while True:
             self._fill(wanted)
-            found = self._decoder.decode(self._buffered, self._known, self._base)
-            if found.rows:
-                yield Chunk(self._buffered, self._base, found.rows, found.place)
-            self._drop(found.place)
-            if found.error is not None and raises:
-                raise found.error
-            if found.error is not None:
-                yield from self._torn(found.error)
-            elif self._ended and not found.needed:
+            decoded = self._decoder.decode(self._buffered, self._known, self._base)
+            if decoded.rows:
+                yield Chunk(self._buffered, self._base, decoded.rows, decoded.position)
+            self._drop(decoded.position)
+            if decoded.error is not None and raises:
+                raise decoded.error
+            if decoded.error is not None:
+                yield from self._torn(decoded.error)
+            elif self._ended and not decoded.needed:
                 return
-            wanted = max(len(self._buffered) + self._chunk, found.needed)
+            wanted = max(len(self._buffered) + self._chunk, decoded.needed)
 
     def _torn(self, error: InvalidMessage) -> Iterator[Chunk]:
         """Yield torn bytes, and stop at the next record or at the end of the log."""
@@ -246,25 +246,25 @@ class LogReader:
         start, passed = 1, 0
         while True:
             stop = len(self._buffered) if self._ended else max(len(self._buffered) - SPAN, start)
-            found = find(
+            search = find(
                 memoryview(self._buffered), start, stop, codes, known=self._known, limit=self._decoder.limit,
                 lowest=self._first_offset, credit=self._credit, base=self._base,
             )  # fmt: skip
-            if found.needed:
-                start = found.at
-                self._fill(found.needed)
+            if search.needed:
+                start = search.at
+                self._fill(search.needed)
                 continue
-            place = stop if found.at < 0 else found.at
-            torn.append(self._buffered[:place])
-            passed += place
-            self._drop(place)
-            self._credit.left += _CREDIT * place
-            is_last = found.at >= 0 or (self._ended and not self._buffered)
+            position = stop if search.at < 0 else search.at
+            torn.append(self._buffered[:position])
+            passed += position
+            self._drop(position)
+            self._credit.left += _CREDIT * position
+            is_last = search.at >= 0 or (self._ended and not self._buffered)
             if passed >= _TORN_MAX or is_last:
                 yield from _pieces(b"".join(torn), self._base - passed, error)
                 torn, passed = [], 0
             if is_last:
-                self._decoder.go_on(code if found.at < 0 else found.code)
+                self._decoder.go_on(code if search.at < 0 else search.code)
                 return
             start = 0
             self._fill(len(self._buffered) + self._chunk)
@@ -292,19 +292,21 @@ class LogReader:
 
 
 def _pieces(torn: bytes, base: int, error: InvalidMessage) -> Iterator[Chunk]:
-    for place in range(0, len(torn), _TORN_MAX):
-        piece = torn[place : place + _TORN_MAX]
-        yield Chunk(piece, base + place, b"", 0, error)
+    for position in range(0, len(torn), _TORN_MAX):
+        piece = torn[position : position + _TORN_MAX]
+        yield Chunk(piece, base + position, b"", 0, error)
 
 
-def _error(found: Scan, layout: str, known: int, base: int) -> InvalidMessage:
-    record = "batch" if LAYOUTS[layout].batch and not found.within else "message"
-    if found.stop == Stop.CUT:
-        left = known - found.place
-        return TruncatedMessage(f"half a {record} of {left} bytes, which needs {found.value}", base + found.place)
-    if found.stop == Stop.LONG:
-        return InvalidMessage(f"a {record} of {found.value} bytes, more than the limit", base + found.place)
-    return InvalidMessage(stop_reason(found), base + found.at)
+def _error(scanned: Scan, layout: str, known: int, base: int) -> InvalidMessage:
+    record = "batch" if LAYOUTS[layout].batch and not scanned.within else "message"
+    if scanned.stop == Stop.CUT:
+        left = known - scanned.position
+        return TruncatedMessage(
+            f"half a {record} of {left} bytes, which needs {scanned.value}", base + scanned.position
+        )
+    if scanned.stop == Stop.LONG:
+        return InvalidMessage(f"a {record} of {scanned.value} bytes, more than the limit", base + scanned.position)
+    return InvalidMessage(stop_reason(scanned), base + scanned.at)
 
 
 def headers_of_row(data: bytes | memoryview, row: Row, base: int = 0) -> dict[HeaderName, Header]:

@@ -95,11 +95,11 @@ def _batch24(messages: list[Message]) -> bytes:
 
 def batch256(messages: list[Any], partition: int = 0) -> bytes:
     """Return one ``batch256`` record of messages; their offsets and producer's times fit one batch."""
-    held: Batch | None = messages[0].batch
+    batch: Batch | None = messages[0].batch
     base_offset, base_time = (
-        (messages[0].offset, messages[0].timestamp) if held is None else (held.base_offset, held.base_timestamp)
+        (messages[0].offset, messages[0].timestamp) if batch is None else (batch.base_offset, batch.base_timestamp)
     )
-    origin = min(map(origin_of, messages)) if held is None else held.origin_timestamp
+    origin = min(map(origin_of, messages)) if batch is None else batch.origin_timestamp
     frames, sums = [], []
     for message in messages:
         body = frame_body(message, encode_headers(message.headers, typed=True), base_offset, origin)
@@ -107,14 +107,14 @@ def batch256(messages: list[Any], partition: int = 0) -> bytes:
         sums.append(kept.to_bytes(8, "little"))
         frames += [sums[-1], body]
     length = 256 + sum(map(len, frames))
-    partition_id = partition if held is None else held.partition_id
+    partition_id = partition if batch is None else batch.partition_id
     head = _BATCH256.pack(partition_id, base_offset, base_time, origin, length)
     count = U32.pack(len(messages))
-    producer = None if held is None else held.producer
+    producer = None if batch is None else batch.producer
     named = section(producer)
     checksum = xxh3(b"".join((head, count, covered(producer), *sums)))
-    if held is not None and not held.checksum_ok:
-        checksum = held.checksum
+    if batch is not None and not batch.checksum_ok:
+        checksum = batch.checksum
     return b"".join((head, checksum.to_bytes(8, "little"), count, named, *frames))
 
 

@@ -39,7 +39,7 @@ class HeaderColumns(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """The places of headers in the bytes: an int64 array each."""
+    """The positions of headers in the bytes: an int64 array each."""
 
     row: Any
     start: Any
@@ -92,7 +92,7 @@ def header_columns(data: bytes | memoryview, packed: bytes, rows: Any, base: int
 
 
 def _walked(data: bytes | memoryview, rows: Any) -> tuple[_Entries, Any]:
-    """Return the places of all headers, in the order of messages, and which messages must be read alone."""
+    """Return the positions of all headers, in the order of messages, and which messages must be read alone."""
     import numpy as np
 
     raw = np.frombuffer(data, np.uint8)
@@ -100,17 +100,17 @@ def _walked(data: bytes | memoryview, rows: Any) -> tuple[_Entries, Any]:
     numbers = np.ndarray((max(0, len(raw) - _LENGTH + 1),), np.dtype("<u4"), memoryview(data), 0, (1,))
     alone = np.zeros(len(rows), bool)
     row = np.flatnonzero(rows["headers_length"])
-    place = rows["headers"][row].astype(np.int64)
-    ends = place + rows["headers_length"][row]
+    position = rows["headers"][row].astype(np.int64)
+    ends = position + rows["headers_length"][row]
     typed = np.array(TYPED_KEYS, np.int64)[rows["layout"][row]]
     steps: list[_Entries] = []
     while len(row):
         if len(steps) == _MOST:
             alone[row] = True
             break
-        good = place + typed + _LENGTH <= ends
-        key = place + typed + _LENGTH
-        lengths = numbers[np.where(good, place + typed, 0)].astype(np.int64)
+        good = position + typed + _LENGTH <= ends
+        key = position + typed + _LENGTH
+        lengths = numbers[np.where(good, position + typed, 0)].astype(np.int64)
         kind = key + lengths
         good &= (lengths >= 1) & (lengths <= HEADER_KEY_MAX) & (kind + 1 + _LENGTH <= ends)
         value = kind + 1 + _LENGTH
@@ -118,13 +118,13 @@ def _walked(data: bytes | memoryview, rows: Any) -> tuple[_Entries, Any]:
         end = value + lengths
         good &= (lengths >= 1) & (lengths <= HEADER_VALUE_MAX) & (end <= ends)
         kinds = raw[np.where(good, kind, 0)]
-        found = _Entries(row, place, typed, kinds, value, end)
+        step = _Entries(row, position, typed, kinds, value, end)
         if not good.all():
             alone[row[~good]] = True
-            found, ends = found.where(good), ends[good]
-        steps.append(found)
-        more = found.end < ends
-        row, place, typed, ends = found.row[more], found.end[more], found.typed[more], ends[more]
+            step, ends = step.where(good), ends[good]
+        steps.append(step)
+        more = step.end < ends
+        row, position, typed, ends = step.row[more], step.end[more], step.typed[more], ends[more]
     if len(steps) == 1:
         return steps[0], alone
     every = _Entries(*(np.concatenate(columns) for columns in zip(*steps, strict=True)))
@@ -191,28 +191,28 @@ def _keys(distinct: list[bytes], codes: Any) -> tuple[list[str | None], Any, Any
     import numpy as np
 
     used = np.flatnonzero(np.bincount(codes))
-    place_of = np.zeros(2 * len(distinct), np.int64)
+    index_of = np.zeros(2 * len(distinct), np.int64)
     names: dict[str | None, int] = {}
     for code in used.tolist():
         try:
             name: str | None = str(decode_key(Reader(distinct[code // 2]), typed=bool(code % 2)))
         except InvalidMessage:
             name = None
-        place_of[code] = names.setdefault(name, len(names))
-    return list(names), place_of[codes], np.array([name is None for name in names], bool)
+        index_of[code] = names.setdefault(name, len(names))
+    return list(names), index_of[codes], np.array([name is None for name in names], bool)
 
 
 def _repeated(row: Any, numbers: Any) -> Any:
     """Return the rows that have a key with the same text twice."""
     import numpy as np
 
-    found = [row[:0]]
+    repeated = [row[:0]]
     for back in range(1, _MOST):
         near = row[back:] == row[:-back]
         if not near.any():
             break
-        found.append(row[back:][near & (numbers[back:] == numbers[:-back])])
-    return np.concatenate(found)
+        repeated.append(row[back:][near & (numbers[back:] == numbers[:-back])])
+    return np.concatenate(repeated)
 
 
 def _one_by_one(

@@ -40,9 +40,9 @@ class _Stopped(Exception):
 class _Scanner:
     """The state of one scan."""
 
-    def __init__(self, data: memoryview, place: int, known: int, within: int, limit: int, strict: int) -> None:
+    def __init__(self, data: memoryview, position: int, known: int, within: int, limit: int, strict: int) -> None:
         self.data = data
-        self.place = place
+        self.position = position
         self.end = len(data)
         self.known = known
         self.within = within
@@ -51,99 +51,125 @@ class _Scanner:
         self.strict = strict
         self.rows: list[bytes] = []
 
-    def need(self, length: int, place: int | None = None) -> None:
+    def need(self, length: int, position: int | None = None) -> None:
         """Stop the scan unless so many bytes are there."""
-        place = self.place if place is None else place
-        if length > self.end - place:
-            if self.known >= 0 and length > self.known - place:
-                raise _Stopped(Stop.CUT, place, length)
-            raise _Stopped(Stop.LONG if length > self.limit else Stop.MORE, place, length)
+        position = self.position if position is None else position
+        if length > self.end - position:
+            if self.known >= 0 and length > self.known - position:
+                raise _Stopped(Stop.CUT, position, length)
+            raise _Stopped(Stop.LONG if length > self.limit else Stop.MORE, position, length)
 
     def old(self, layout: int) -> None:
         """Read a message of the layout ``previous`` or ``m45``."""
-        place, fixed = self.place, _PREVIOUS if layout == PREVIOUS else _M45
+        position, fixed = self.position, _PREVIOUS if layout == PREVIOUS else _M45
         self.need(fixed.size + 4)
         if layout == PREVIOUS:
-            offset, timestamp, id, headers = _PREVIOUS.unpack_from(self.data, place)
+            offset, timestamp, id, headers = _PREVIOUS.unpack_from(self.data, position)
             state, checksum = 0, 0
         else:
-            offset, state, timestamp, id, checksum, headers = _M45.unpack_from(self.data, place)
+            offset, state, timestamp, id, checksum, headers = _M45.unpack_from(self.data, position)
             if state not in _STATES:
-                raise _Stopped(Stop.STATE, place + 8, state)
+                raise _Stopped(Stop.STATE, position + 8, state)
         self.need(fixed.size + 4 + headers)
-        payload = place + fixed.size + headers + 4
+        payload = position + fixed.size + headers + 4
         (length,) = _U32.unpack_from(self.data, payload - 4)
         end = payload + length
-        self.need(end - place)
+        self.need(end - position)
         sum = NO_SUM if layout == PREVIOUS else int(crc32(self.data[payload:end]) == checksum)
-        first = place + fixed.size
+        first = position + fixed.size
         self.rows.append(
             ROW.pack(
-                *(place, end, first, payload, -1, headers, length, offset, timestamp, 0, id, checksum),
+                *(position, end, first, payload, -1, headers, length, offset, timestamp, 0, id, checksum),
                 *(state, sum, NO_SUM, layout),
             )
         )
-        self.place = end
+        self.position = end
 
     def in_batch24(self, layout: int) -> None:
         """Read the header of a batch, or a message of it."""
-        place = self.place
-        if place >= self.within:
+        position = self.position
+        if position >= self.within:
             self.need(_BATCH24.size)
-            _, length, _, _ = _BATCH24.unpack_from(self.data, place)
+            _, length, _, _ = _BATCH24.unpack_from(self.data, position)
             size = _BATCH24.size + length
             # A batch of a known file is read a message at a time, so that a large one is not held.
-            if self.known < 0 or size > self.known - place:
+            if self.known < 0 or size > self.known - position:
                 self.need(size)
-            self.batch, self.within, self.place = place, place + size, place + _BATCH24.size
+            self.batch, self.within, self.position = position, position + size, position + _BATCH24.size
             return
-        room = self.within - place
+        room = self.within - position
         if room < _U32.size:
-            raise _Stopped(Stop.FRAME, place, 4)
+            raise _Stopped(Stop.FRAME, position, 4)
         self.need(4)
-        size = 4 + _U32.unpack_from(self.data, place)[0]
+        size = 4 + _U32.unpack_from(self.data, position)[0]
         if size < 4 + _M45.size:
-            raise _Stopped(Stop.SIZE, place, size - 4)
+            raise _Stopped(Stop.SIZE, position, size - 4)
         if size > room:
-            raise _Stopped(Stop.FRAME, place, size)
+            raise _Stopped(Stop.FRAME, position, size)
         self.need(size)
-        offset, state, timestamp, id, checksum, headers = _M45.unpack_from(self.data, place + 4)
+        offset, state, timestamp, id, checksum, headers = _M45.unpack_from(self.data, position + 4)
         if state not in _STATES:
-            raise _Stopped(Stop.STATE, place + 12, state)
-        first, end = place + 4 + _M45.size, place + size
+            raise _Stopped(Stop.STATE, position + 12, state)
+        first, end = position + 4 + _M45.size, position + size
         if headers > end - first:
-            raise _Stopped(Stop.SIZE, place, size - 4)
+            raise _Stopped(Stop.SIZE, position, size - 4)
         payload = first + headers
         sum = int(crc32(self.data[payload:end]) == checksum)
         self.rows.append(
             ROW.pack(
-                *(place, end, first, payload, self.batch, headers, end - payload, offset, timestamp, 0, id, checksum),
+                *(
+                    position,
+                    end,
+                    first,
+                    payload,
+                    self.batch,
+                    headers,
+                    end - payload,
+                    offset,
+                    timestamp,
+                    0,
+                    id,
+                    checksum,
+                ),
                 *(state, sum, NO_SUM, layout),
             )
         )
-        self.place = end
+        self.position = end
 
     def new(self, layout: int) -> None:
         """Read a message of the layout ``h56-crc``, ``h56-xxh3`` or ``h64``."""
-        place, fixed = self.place, _H64 if layout == H64 else _H56
+        position, fixed = self.position, _H64 if layout == H64 else _H56
         self.need(fixed.size)
-        checksum, id, offset, timestamp, origin, headers, length = _H56.unpack_from(self.data, place)
-        if layout == H64 and any(self.data[place + _H56.size : place + _H64.size]):
-            raise _Stopped(Stop.RESERVED, place + _H56.size)
+        checksum, id, offset, timestamp, origin, headers, length = _H56.unpack_from(self.data, position)
+        if layout == H64 and any(self.data[position + _H56.size : position + _H64.size]):
+            raise _Stopped(Stop.RESERVED, position + _H56.size)
         size = fixed.size + headers + length
         self.need(size)
-        end, payload = place + size, place + fixed.size
+        end, payload = position + size, position + fixed.size
         digest: Callable[[memoryview], int] = crc32 if layout == H56_CRC else reference_xxh3
-        sum = int(digest(self.data[place + _CHECKED : end]) == checksum)
-        if not sum and self.strict >= 0 and place != self.strict:
-            raise _Stopped(Stop.SUM, place)
+        sum = int(digest(self.data[position + _CHECKED : end]) == checksum)
+        if not sum and self.strict >= 0 and position != self.strict:
+            raise _Stopped(Stop.SUM, position)
         self.rows.append(
             ROW.pack(
-                *(place, end, payload + length, payload, -1, headers, length, offset, timestamp, origin, id, checksum),
+                *(
+                    position,
+                    end,
+                    payload + length,
+                    payload,
+                    -1,
+                    headers,
+                    length,
+                    offset,
+                    timestamp,
+                    origin,
+                    id,
+                    checksum,
+                ),
                 *(0, sum, NO_SUM, layout),
             )
         )
-        self.place = end
+        self.position = end
 
     def producer(self, batch: int) -> bytes:
         """Check the flags and the producer section of a batch; return what of them the checksum of the batch covers."""
@@ -162,70 +188,76 @@ class _Scanner:
 
     def in_batch256(self, layout: int) -> None:
         """Read a batch with all its frames."""
-        batch, data = self.place, self.data
+        batch, data = self.position, self.data
         self.need(_BATCH256_SIZE)
         _, base_offset, base_time, base_origin, length, checksum, count = _BATCH256.unpack_from(data, batch)
         producer = self.producer(batch)
         if length < _BATCH256_SIZE:
             raise _Stopped(Stop.BATCH, batch + 32, length)
         self.need(length)
-        place, end = batch + _BATCH256_SIZE, batch + length
+        position, end = batch + _BATCH256_SIZE, batch + length
         frames, sums = [], []
-        while place < end:
-            if end - place < _FRAME.size:
-                raise _Stopped(Stop.FRAME, place, _FRAME.size)
-            found, id, offset, time, headers, payload_length, reserved = _FRAME.unpack_from(data, place)
+        while position < end:
+            if end - position < _FRAME.size:
+                raise _Stopped(Stop.FRAME, position, _FRAME.size)
+            stored_sum, id, offset, time, headers, payload_length, reserved = _FRAME.unpack_from(data, position)
             size = _FRAME.size + headers + payload_length
-            if size > end - place:
-                raise _Stopped(Stop.FRAME, place, size)
+            if size > end - position:
+                raise _Stopped(Stop.FRAME, position, size)
             if reserved:
-                raise _Stopped(Stop.RESERVED, place + 40)
-            frames.append((place, place + size, id, offset, time, headers, payload_length, found))
-            sums.append(bytes(data[place : place + 8]))
-            place += size
+                raise _Stopped(Stop.RESERVED, position + 40)
+            frames.append((position, position + size, id, offset, time, headers, payload_length, stored_sum))
+            sums.append(bytes(data[position : position + 8]))
+            position += size
         if len(frames) != count:
             raise _Stopped(Stop.COUNT, batch + 48, len(frames))
         whole = b"".join((data[batch : batch + 40], data[batch + 48 : batch + 52], producer, *sums))
         batch_sum = int(reference_xxh3(whole) == checksum)
-        for place, after, id, offset, time, headers, payload_length, found in frames:
-            payload = place + _FRAME.size
-            sum = int(reference_xxh3(data[place + _CHECKED : after]) == found)
+        for position, after, id, offset, time, headers, payload_length, stored_sum in frames:
+            payload = position + _FRAME.size
+            sum = int(reference_xxh3(data[position + _CHECKED : after]) == stored_sum)
             self.rows.append(
                 ROW.pack(
-                    *(place, after, payload + payload_length, payload, batch, headers, payload_length),
-                    *((base_offset + offset) & UINT64_MAX, base_time, (base_origin + time) & UINT64_MAX, id, found),
+                    *(position, after, payload + payload_length, payload, batch, headers, payload_length),
+                    *(
+                        (base_offset + offset) & UINT64_MAX,
+                        base_time,
+                        (base_origin + time) & UINT64_MAX,
+                        id,
+                        stored_sum,
+                    ),
                     *(0, sum, batch_sum, layout),
                 )
             )
-        self.place = end
+        self.position = end
 
 
 def scan(
-    data: bytes | memoryview, layout: int, place: int, known: int, within: int, limit: int, most: int, strict: int
+    data: bytes | memoryview, layout: int, position: int, known: int, within: int, limit: int, most: int, strict: int
 ) -> Scan:
     """Find the messages of bytes.
 
     Args:
         data: the bytes of a file, or of a part of it.
         layout: the number of the layout.
-        place: where in the bytes to start.
-        known: where the file ends, counted as places are; -1 if that is not known, and then more bytes may follow.
+        position: where in the bytes to start.
+        known: where the file ends, counted as positions are; -1 if that is not known, and then more bytes may follow.
         within: where the batch ends in which the scan starts; 0 outside of a batch.
         limit: the longest record, in bytes, that is waited for.
         most: the number of rows after which the scan ends; a ``batch256`` batch is never divided.
         strict: if it is 0 or more, the scan stops at a wrong checksum of a layout without batches, unless the message
-            starts at this place.
+            starts at this position.
     """
     view = memoryview(data).cast("B")
-    scanner = _Scanner(view, place, known, within, limit, strict)
+    scanner = _Scanner(view, position, known, within, limit, strict)
     step = {BATCH24: scanner.in_batch24, BATCH256: scanner.in_batch256}.get(layout)
     if step is None:
         step = scanner.new if HAS_ORIGIN[layout] else scanner.old
     stop, at, value = Stop.END, 0, 0
     try:
-        while scanner.place < scanner.end and len(scanner.rows) < most:
+        while scanner.position < scanner.end and len(scanner.rows) < most:
             step(layout)
     except _Stopped as stopped:
         stop, at, value = stopped.stop, stopped.at, stopped.value
-    inside = scanner.within if scanner.place < scanner.within else 0
-    return Scan(b"".join(scanner.rows), scanner.place, inside, int(stop), at, value)
+    inside = scanner.within if scanner.position < scanner.within else 0
+    return Scan(b"".join(scanner.rows), scanner.position, inside, int(stop), at, value)

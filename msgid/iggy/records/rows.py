@@ -97,7 +97,7 @@ class Scan(NamedTuple):
 
     rows: bytes
     """A `ROW` for each message."""
-    place: int
+    position: int
     """Where the scan ended: the start of the next record."""
     within: int
     """Where the ``batch24`` batch ends in which the scan ended; 0 outside of a batch."""

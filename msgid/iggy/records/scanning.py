@@ -12,7 +12,7 @@ _run = reference.scan if native is None else native.scan
 def scan(
     data: bytes | memoryview,
     layout: int,
-    place: int = 0,
+    position: int = 0,
     *,
     known: int = -1,
     within: int = 0,
@@ -21,4 +21,4 @@ def scan(
     strict: int = -1,
 ) -> Scan:
     """Find the messages of bytes; `reference.scan` describes the arguments."""
-    return Scan(*_run(data, layout, place, known, within, limit, most, strict))
+    return Scan(*_run(data, layout, position, known, within, limit, most, strict))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 1 << 27
 """The longest record that readers wait for. Servers take payloads of 64 MB at most."""
 OFFSET_AT: Final = {M45: 0, BATCH24: 0, BATCH256: 8, H56_CRC: 24, H56_XXH3: 24, H64: 24}
-"""The place of the offset in a record; records of the layout ``previous``, without checksums, are never sure."""
+"""The position of the offset in a record; records of the layout ``previous``, without checksums, are never sure."""
 OFFSET_SIZE: Final = 8
 SPAN: Final = max(OFFSET_AT.values()) + OFFSET_SIZE
 """How many bytes show whether a record may start at the first of them."""
@@ -44,30 +44,30 @@ class Detection(NamedTuple):
         """Return the error of bytes with an unknown layout.
 
         Args:
-            base: The place of the first byte in its file.
+            base: The position of the first byte in its file.
         """
         reasons = "; ".join(f"{layout}: {reason}" for layout, reason in self.failures.items())
         kind = TruncatedMessage if self.cut else InvalidMessage
         return kind(f"cannot tell the layout: {reasons}", base)
 
 
-def stop_reason(found: Scan) -> str:
+def stop_reason(scanned: Scan) -> str:
     """Return why a scan stopped, in words."""
     reasons = {
-        Stop.CUT: f"the record needs {found.value} bytes, more than there are",
-        Stop.MORE: f"the record needs {found.value} bytes, more than there are",
-        Stop.LONG: f"the record needs {found.value} bytes, more than the limit",
-        Stop.STATE: f"state must be {STATE_CODES}, got {found.value}",
+        Stop.CUT: f"the record needs {scanned.value} bytes, more than there are",
+        Stop.MORE: f"the record needs {scanned.value} bytes, more than there are",
+        Stop.LONG: f"the record needs {scanned.value} bytes, more than the limit",
+        Stop.STATE: f"state must be {STATE_CODES}, got {scanned.value}",
         Stop.RESERVED: "a reserved byte is not 0",
-        Stop.SIZE: f"a message of {found.value} bytes is too small for its fields and headers",
-        Stop.FRAME: f"a message of {found.value} bytes goes past the end of its batch",
-        Stop.BATCH: f"a batch of {found.value} bytes is smaller than its header",
-        Stop.COUNT: f"a batch has {found.value} messages, which is not the number in its header",
-        Stop.FLAGS: f"flags must be 0 or 1, got {found.value}",
+        Stop.SIZE: f"a message of {scanned.value} bytes is too small for its fields and headers",
+        Stop.FRAME: f"a message of {scanned.value} bytes goes past the end of its batch",
+        Stop.BATCH: f"a batch of {scanned.value} bytes is smaller than its header",
+        Stop.COUNT: f"a batch has {scanned.value} messages, which is not the number in its header",
+        Stop.FLAGS: f"flags must be 0 or 1, got {scanned.value}",
         Stop.SUM: "wrong checksum",
-        Stop.PRODUCER: f"a producer's number {found.value} is too large",
+        Stop.PRODUCER: f"a producer's number {scanned.value} is too large",
     }
-    return reasons.get(Stop(found.stop), "no message")
+    return reasons.get(Stop(scanned.stop), "no message")
 
 
 class Probe(NamedTuple):
@@ -83,13 +83,13 @@ class Probe(NamedTuple):
 
 def probe(data: bytes | memoryview, facts: LayoutFacts, known: int, first_offset: int, limit: int) -> Probe:
     """Return whether bytes start with a record of a layout; the arguments are those of `detect`."""
-    place = within = 0
+    position = within = 0
     first = -1
     while True:
-        found = scan(data, facts.code, place, known=known, within=within, limit=limit, most=1)
-        if not found.rows:
+        scanned = scan(data, facts.code, position, known=known, within=within, limit=limit, most=1)
+        if not scanned.rows:
             break
-        row = Row(*ROW.unpack_from(found.rows))
+        row = Row(*ROW.unpack_from(scanned.rows))
         first = row.offset if first < 0 else first
         if row.offset < first_offset:
             return Probe(f"offset {row.offset} is below {first_offset}, the first of the file")
@@ -100,13 +100,13 @@ def probe(data: bytes | memoryview, facts: LayoutFacts, known: int, first_offset
         # The checksum of an empty payload is 0, as in bytes of 0: only a payload tells.
         if row.payload_length or facts.code not in (M45, BATCH24):
             return Probe(None, offset=first)
-        place, within = found.place, found.within
-    if found.stop == Stop.END:
+        position, within = scanned.position, scanned.within
+    if scanned.stop == Stop.END:
         if known < 0 or known > len(data):
             return Probe("no message with a checksum", needed=len(data) + 1)
         return Probe("no message with a payload, so that no checksum tells")
-    needed = found.place + found.value if found.stop == Stop.MORE else 0
-    return Probe(stop_reason(found), needed, found.stop == Stop.CUT and found.value <= LONGEST)
+    needed = scanned.position + scanned.value if scanned.stop == Stop.MORE else 0
+    return Probe(stop_reason(scanned), needed, scanned.stop == Stop.CUT and scanned.value <= LONGEST)
 
 
 def detect(
@@ -175,7 +175,7 @@ class Credit:
         return True
 
 
-class Place(NamedTuple):
+class Search(NamedTuple):
     """The result of `find`."""
 
     at: int
@@ -186,7 +186,7 @@ class Place(NamedTuple):
 
 
 def _fitting(data: bytes | memoryview, lowest: int, highest: int) -> Iterable[int]:
-    """Return the places of 8-byte numbers within a range."""
+    """Return the positions of 8-byte numbers within a range."""
     count = len(data) - OFFSET_SIZE + 1
     if count <= 0:
         return ()
@@ -201,13 +201,13 @@ def _fitting(data: bytes | memoryview, lowest: int, highest: int) -> Iterable[in
 def _candidates(
     data: memoryview, start: int, stop: int, codes: Iterable[int], lowest: int, highest: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the places from a start to a stop where a record may start, and its layout, in their order."""
+    """Yield the positions from a start to a stop where a record may start, and its layout, in their order."""
     known = [code for code in codes if code in OFFSET_AT]
     for base in range(start, stop, _BLOCK):
         length = min(_BLOCK, stop - base)
         block = data[base : base + length + SPAN]
         fitting = sorted((at - OFFSET_AT[code], code) for at in _fitting(block, lowest, highest) for code in known)
-        yield from ((base + place, code) for place, code in fitting if 0 <= place < length)
+        yield from ((base + position, code) for position, code in fitting if 0 <= position < length)
 
 
 def find(
@@ -221,13 +221,13 @@ def find(
     lowest: int,
     credit: Credit,
     base: int = 0,
-) -> Place:
+) -> Search:
     """Return the first record from a start to a stop whose checksum holds.
 
     Args:
         data: Bytes of a file.
         start: The first place.
-        stop: The place after the last one.
+        stop: The position after the last one.
         codes: The layouts that the record can have.
         known: Where the file ends, counted from the start of ``data``; -1 if that is not known.
         limit: The longest record in bytes.
@@ -243,12 +243,12 @@ def find(
             if tried.needed > len(data) - at:
                 if tried.needed > credit.left:
                     continue
-                return Place(at, code, at + tried.needed)
+                return Search(at, code, at + tried.needed)
             if not credit.pay(tried.needed):
                 continue
             tried = probe(data[at:], LAYOUTS[_NAMES[code]], max(known - at, -1), lowest, limit)
         if tried.needed:
-            return Place(at, code, at + tried.needed)
+            return Search(at, code, at + tried.needed)
         if tried.reason is None:
-            return Place(at, code)
-    return Place(-1)
+            return Search(at, code)
+    return Search(-1)

@@ -101,12 +101,12 @@ class Handling:
     def _handle_some(self, messages: Sequence[Arrival]) -> int:
         """Handle messages until the new entries and the rows of the result fill a slice; return their number."""
         hashes = self._bucket.read([arrival[:2] for arrival in messages])
-        for place, hash in enumerate(hashes):
-            self._handle_one(messages[place], hash)
+        for index, hash in enumerate(hashes):
+            self._handle_one(messages[index], hash)
             if self._bucket.size + self._size >= self._slice_bytes:
                 break
         self._bucket.store()
-        return place + 1
+        return index + 1
 
     def _handle_one(self, arrival: Arrival, hash: bytes) -> None:
         """Add the rows of a message to the result, and its entry to the state if it is new."""

@@ -129,9 +129,9 @@ def _words(hashes: Iterable[bytes]) -> NDArray[np.uint64]:
 
 def _stored(log: BucketLog, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
     """Return the time and the payload of each hash that a log has."""
-    place, found = log.find(*_words(hashes))
-    entries = list(zip(found.time.tolist(), found.data.to_pylist(), strict=True))
-    return {hashes[number]: entries[place[number]] for number in np.flatnonzero(place >= 0).tolist()}
+    index, entries_of_hashes = log.find(*_words(hashes))
+    entries = list(zip(entries_of_hashes.time.tolist(), entries_of_hashes.data.to_pylist(), strict=True))
+    return {hashes[number]: entries[index[number]] for number in np.flatnonzero(index >= 0).tolist()}
 
 
 def _entries(hashes: Iterable[bytes], time: int, payloads: Iterable[bytes]) -> Entries:

@@ -55,7 +55,7 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
 
     Args:
         names: The user's columns.
-        body: The places of those columns that are the message's body.
+        body: The indexes of those columns that are the message's body.
     """
 
     def prepare(batch: pa.RecordBatch) -> Prepared:
@@ -63,8 +63,8 @@ def preparer(names: tuple[str, ...], body: tuple[int, ...]) -> Callable[[pa.Reco
         given = [column.cast(in_utc(column.type)) for column in batch.columns[CONTROL:]]
         ids, times = _known(raw_ids, raw_times)
         reasons, texts = _malformed(given, raw_reasons, names, body)
-        columns = [keys, ids, times, reasons, texts, *(given[place] for place in body)]
-        rows = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+        columns = [keys, ids, times, reasons, texts, *(given[index] for index in body)]
+        rows = pa.RecordBatch.from_arrays(columns, [str(index) for index in range(len(columns))])
         no_heads = np.empty((len(rows), 0), np.uint8)
         return Prepared(buckets.to_numpy(zero_copy_only=False), no_heads, rows)
 
@@ -84,8 +84,8 @@ def in_utc(type: pa.DataType) -> pa.DataType:
     if pa.types.is_map(type):
         return pa.map_(in_utc(type.key_type), _nullable(type.item_field))
     if pa.types.is_list(type) or pa.types.is_large_list(type):
-        made = pa.list_ if pa.types.is_list(type) else pa.large_list
-        return made(_nullable(type.value_field))
+        list_type = pa.list_ if pa.types.is_list(type) else pa.large_list
+        return list_type(_nullable(type.value_field))
     if pa.types.is_struct(type):
         return pa.struct([_nullable(field) for field in type])
     return type
@@ -102,7 +102,7 @@ def unpacked(packed: Iterable[bytes]) -> tuple[list[Malformed], pa.Table]:
     if reasons.null_count == table.num_rows:
         return [], table
     bad = table.filter(reasons.is_valid())
-    malformed = zip(*(bad.column(place).to_pylist() for place in (_ID, _TEXT, _REASON)), strict=True)
+    malformed = zip(*(bad.column(index).to_pylist() for index in (_ID, _TEXT, _REASON)), strict=True)
     return list(malformed), table.filter(reasons.is_null())
 
 
@@ -117,7 +117,7 @@ def slices(table: pa.Table, names: Sequence[str], rows: int) -> Iterator[list[Ar
         names: The columns of their bodies.
         rows: The least number of messages in a slice but the last one.
     """
-    order = pc.sort_indices(table, [(str(place), "ascending") for place in (_KEY, _TIME, _ID)])
+    order = pc.sort_indices(table, [(str(index), "ascending") for index in (_KEY, _TIME, _ID)])
     ends = _ends(table.select([_KEY, _ID, _TIME]).take(order))
     start = 0
     while start < table.num_rows:
@@ -135,7 +135,7 @@ def _ends(table: pa.Table) -> np.ndarray[Any, np.dtype[np.intp]]:
 def _in_order(table: pa.Table, names: Sequence[str]) -> list[Arrival]:
     """Return messages that are ordered but for their bodies."""
     key, id, time, *body = (
-        python_values(column) for place, column in enumerate(table.columns) if place not in (_REASON, _TEXT)
+        python_values(column) for index, column in enumerate(table.columns) if index not in (_REASON, _TEXT)
     )
     values = zip(*body, strict=True) if body else itertools.repeat((), len(key))
     messages = list(map(Arrival._make, zip(key, id, time, values, strict=True)))
@@ -156,7 +156,7 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def _has_maps(type: pa.DataType) -> bool:
-    return pa.types.is_map(type) or any(_has_maps(type.field(place).type) for place in range(type.num_fields))
+    return pa.types.is_map(type) or any(_has_maps(type.field(index).type) for index in range(type.num_fields))
 
 
 def _with_dicts(value: Any, type: pa.DataType) -> Any:
@@ -188,7 +188,7 @@ def _malformed(
     A row gets a reason if Python cannot represent one of the values of its body. `_shown` writes that value.
     """
     bad = reasons.is_valid().to_numpy(zero_copy_only=False)
-    rows = {*np.flatnonzero(bad).tolist(), *(row for place in body for row in _unreadable(columns[place]))}
+    rows = {*np.flatnonzero(bad).tolist(), *(row for index in body for row in _unreadable(columns[index]))}
     if not rows:
         return reasons, pa.nulls(len(reasons), pa.string())
     words = reasons.to_pylist()

@@ -76,9 +76,9 @@ class Entries:
     def __len__(self) -> int:
         return len(self.high)
 
-    def take(self, places: NDArray[Any]) -> Entries:
-        """Return the entries at some places."""
-        return Entries(self.high[places], self.low[places], self.time[places], self.data.take(pa.array(places)))
+    def take(self, indexes: NDArray[Any]) -> Entries:
+        """Return the entries at some indexes."""
+        return Entries(self.high[indexes], self.low[indexes], self.time[indexes], self.data.take(pa.array(indexes)))
 
     def part(self, start: int, end: int) -> Entries:
         """Return the entries of a range, without a copy."""
@@ -103,21 +103,21 @@ class Entries:
         return np.frombuffer(self.data.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
 
     def find(self, high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """Return the place of each hash in sorted entries, -1 for a missing one."""
+        """Return the index of each hash in sorted entries, -1 for a missing one."""
         last = len(self) - 1
-        places = np.searchsorted(self.high, high)
+        candidates = np.searchsorted(self.high, high)
         # Entries with the same first half of the hash are neighbors: compare each of them.
-        found = np.full(len(high), -1)
-        asked = np.flatnonzero(places <= last)
+        index = np.full(len(high), -1)
+        asked = np.flatnonzero(candidates <= last)
         while len(asked):
-            at = places[asked]
+            at = candidates[asked]
             asked, at = (part[self.high[at] == high[asked]] for part in (asked, at))
             hit = self.low[at] == low[asked]
-            found[asked[hit]] = at[hit]
+            index[asked[hit]] = at[hit]
             asked = asked[~hit]
-            places[asked] += 1
-            asked = asked[places[asked] <= last]
-        return found
+            candidates[asked] += 1
+            asked = asked[candidates[asked] <= last]
+        return index
 
 
 _ENTRY_BYTES: Final = 20
@@ -232,8 +232,8 @@ def mixed(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint6
 def _bit(words: NDArray[np.uint64], probe: int, bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the bit of a probe in filters of so many bits, for hashes that `mixed` returned."""
     turned = words + np.uint64(probe) * (words >> _HALF | np.uint64(1)) & np.uint64(0xFFFFFFFF)
-    places: NDArray[np.int64] = (turned * bits.astype(np.uint64) >> _HALF).astype(np.int64)
-    return places
+    indexes: NDArray[np.int64] = (turned * bits.astype(np.uint64) >> _HALF).astype(np.int64)
+    return indexes
 
 
 def _filter(entries: Entries) -> bytes:
@@ -324,9 +324,9 @@ class BucketLog:
         """Look up hashes, each once.
 
         Returns:
-            For each hash its place in the entries that were found, -1 for a missing one; and these entries.
+            For each hash its index in the entries that were found, -1 for a missing one; and these entries.
         """
-        place = np.full(len(high), -1)
+        index = np.full(len(high), -1)
         parts: list[Entries] = []
         count = 0
 
@@ -334,19 +334,19 @@ class BucketLog:
             nonlocal count
             at = entries.find(high[asked], low[asked])
             hit = at >= 0
-            place[asked[hit]] = count + np.arange(hit.sum())
+            index[asked[hit]] = count + np.arange(hit.sum())
             parts.append(entries.take(at[hit]))
             count += len(parts[-1])
 
         ask(self._recently(), np.arange(len(high)))
         for run in reversed(self.runs):
-            missing = np.flatnonzero(place < 0)
+            missing = np.flatnonzero(index < 0)
             for page, asked in self._candidates(run, high[missing], low[missing]):
                 ask(self._page(page), missing[asked])
-        found = joined(parts)
-        hit = np.flatnonzero(place >= 0)
-        place[hit[found.time[place[hit]] < self._dead]] = -1
-        return place, found
+        listed = joined(parts)
+        hit = np.flatnonzero(index >= 0)
+        index[hit[listed.time[index[hit]] < self._dead]] = -1
+        return index, listed
 
     def add(self, entries: Entries) -> None:
         """Add entries, at most one of each hash, that replace earlier ones.
@@ -376,10 +376,10 @@ class BucketLog:
 
     def commit(self) -> None:
         """Delete expired entries, and write the head if it has changed."""
-        for place in reversed(range(len(self.runs))):
-            run = self.runs[place]
+        for index in reversed(range(len(self.runs))):
+            run = self.runs[index]
             if run.latest < self._dead or (run.latest < self._bare and run.pages["payloads"].any()):
-                self._merge(place, place + 1)
+                self._merge(index, index + 1)
         if self._has_changed:
             start = _START.pack(FORMAT, self._next, len(self.runs))
             runs = np.array([(run.number, len(run.pages)) for run in self.runs], _RUN)
@@ -395,7 +395,7 @@ class BucketLog:
     def _candidates(
         self, run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
     ) -> Iterator[tuple[np.void, NDArray[np.intp]]]:
-        """Yield the pages of a run that may have some hashes, by range and filter, and the places of these hashes."""
+        """Yield the pages of a run that may have some hashes, by range and filter, and the indexes of these hashes."""
         page = run.page_of(high)
         asked = np.flatnonzero(page >= 0)
         if len(asked):
@@ -447,12 +447,12 @@ class BucketLog:
         order = np.lexsort((ages, pages["first"]))
         bounds = [*pages["first"][order[1:]].tolist(), None]
         waiting: list[tuple[int, Entries]] = []
-        for place, bound in zip(order.tolist(), bounds, strict=True):
-            page, age = pages[place], int(ages[place])
+        for index, bound in zip(order.tolist(), bounds, strict=True):
+            page, age = pages[index], int(ages[index])
             if page["latest"] < self._dead:
                 pass
             elif not waiting and self._may_stay(page) and (bound is None or page["last"] < bound):
-                start_of = runs[age].filters[place - np.searchsorted(ages, age)]
+                start_of = runs[age].filters[index - np.searchsorted(ages, age)]
                 writer.keep(page, self._filters(runs[age])[start_of : start_of + page["filter"]].tobytes())
             else:
                 waiting.append((age, self._page(page)))

@@ -19,10 +19,10 @@ It is not a state of its own: Spark analyzes and compiles an encoder of each sta
 def states(*logs: str) -> list[State]:
     """Return the values that a `BucketState` with some logs has in Spark's state store."""
     value = "value binary"
-    found: list[State] = []
+    listed: list[State] = []
     for log in logs:
-        found += [(f"{log}_recent", "getListState", (value,)), (f"{log}_values", "getMapState", ("number int", value))]
-    return found
+        listed += [(f"{log}_recent", "getListState", (value,)), (f"{log}_values", "getMapState", ("number int", value))]
+    return listed
 
 
 class _LogValues:
@@ -33,8 +33,8 @@ class _LogValues:
         self._numbered = numbered
 
     def get(self, number: int) -> bytes | None:
-        found = self._numbered.getValue((number,))
-        return None if found is None else bytes(found[0])
+        row = self._numbered.getValue((number,))
+        return None if row is None else bytes(row[0])
 
     def put(self, number: int, value: bytes | None) -> None:
         if value is None:
@@ -62,7 +62,7 @@ class BucketState:
 
     def __init__(self, handle: Any, *logs: str) -> None:
         values = [getattr(handle, method)(name, *types) for name, method, types in states(*logs)]
-        self.logs = [_LogValues(*values[place : place + 2]) for place in range(0, len(values), 2)]
+        self.logs = [_LogValues(*values[index : index + 2]) for index in range(0, len(values), 2)]
         """The values of each log."""
 
     def check(self, buckets: int) -> None:

@@ -27,9 +27,9 @@ def bucket_keys(buckets: int) -> NDArray[np.int32]:
     other. The key of a bucket does not depend on ``buckets``.
     """
     candidates = np.arange(1, _CANDIDATES, dtype=np.int32)  # not 0, under which `process` keeps its number of buckets
-    places = spark_hash(candidates).astype(np.int64) % _ROUND
+    residues = spark_hash(candidates).astype(np.int64) % _ROUND
     first = np.full(_ROUND, -1, np.int32)
-    first[places[::-1]] = candidates[::-1]
+    first[residues[::-1]] = candidates[::-1]
     return first[:buckets]
 
 

@@ -235,6 +235,7 @@ def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
         assert "ArrowEval" not in plan, name
 
 
+@pytest.mark.details
 def test_an_audit_leaves_no_name_in_the_session(spark):
     """The relations of an audit are not tables of the user's session, also after an error."""
     before = [table.name for table in spark.catalog.listTables()]

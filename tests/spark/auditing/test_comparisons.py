@@ -89,21 +89,25 @@ def test_random_sides_have_the_report_of_python(spark, tmp_path, seed):
         assert report.to_json() == local.to_json()
 
 
-def test_rows_of_a_check_are_dataframes(spark, tmp_path):
+@pytest.mark.parametrize(
+    ("by_id", "repeated"),
+    [(False, "duplicate_messages"), pytest.param(True, "duplicate_ids", marks=pytest.mark.details)],
+)
+def test_rows_of_a_check_are_dataframes(spark, tmp_path, by_id, repeated):
     """They have the columns of their tables; rows of a changed message stand side by side."""
     tables = sides(2)
     frames = [read(spark, table, tmp_path / f"{n}.parquet") for n, table in enumerate(tables)]
-    for columns in ({**PLACES, "content": "body"}, {"content": "body", "offset": "", "source": []}):
-        local, report = msgid.audit.compare(*tables, **columns), spark_ext.compare(*frames, **columns)
-        repeated = "duplicate_messages" if columns["source"] else "duplicate_ids"
-        for check in ("lost_messages", "changed_messages", repeated, "extra_messages"):
-            expected, rows = local.rows_of(check).to_pylist(), report.rows_of(check).collect()
-            assert [row.asDict() for row in rows] == expected
-            assert check == repeated or expected
-        with pytest.raises(ValueError, match="late_messages"):
-            report.rows_of("late_messages")
+    columns = {**({"offset": "", "source": []} if by_id else PLACES), "content": "body"}
+    local, report = msgid.audit.compare(*tables, **columns), spark_ext.compare(*frames, **columns)
+    for check in ("lost_messages", "changed_messages", repeated, "extra_messages"):
+        expected, rows = local.rows_of(check).to_pylist(), report.rows_of(check).collect()
+        assert [row.asDict() for row in rows] == expected
+        assert check == repeated or expected
+    with pytest.raises(ValueError, match="late_messages"):
+        report.rows_of("late_messages")
 
 
+@pytest.mark.details
 def test_equal_sides_have_lists_without_rows(spark):
     """Spark Connect refuses to make a DataFrame of a table without rows."""
     sides = [spark.createDataFrame([("a",), ("b",)], "id string") for _ in range(2)]

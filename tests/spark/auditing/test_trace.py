@@ -67,6 +67,7 @@ def test_id_in_a_column_of_char_is_found(spark):
     ]
 
 
+@pytest.mark.details
 def test_shop_on_spark_has_each_row_of_its_parcel(spark):
     """Rows of Kafka become messages; the parcel has a redelivery, a dead letter and a redrive; another one is lost."""
     own = [{"key": "message_id", "value": OWN.lower().encode()}]

@@ -155,6 +155,7 @@ def test_option_of_no_format_is_refused_and_one_of_another_format_is_ignored(spa
     assert "id" in ids.messages(df, "pulsar", layout="m45", logged=True).columns
 
 
+@pytest.mark.details
 def test_own_format_may_replace_a_format_of_the_package(spark, pulsar):
     """Each format is known by its name alone, also those of Iggy and Danube."""
     own = Pulsar()

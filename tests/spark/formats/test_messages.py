@@ -95,7 +95,7 @@ def test_messages_without_a_log_have_no_id(spark):
     assert (row.id, row.reason) == (None, f"no ID: offset {1 << 48} has more than 48 bits")
 
 
-@pytest.mark.parametrize("policy", ["warn", "enforce"])
+@pytest.mark.parametrize("policy", [pytest.param("warn", marks=pytest.mark.details), "enforce"])
 def test_messages_with_schemas_have_their_verdicts(spark, policy):
     """By policy, a message that does not fit its schema is poisoned, or accepted with the reason."""
     registry = SchemaRegistry()

@@ -49,7 +49,7 @@ def test_uuids_are_text_beside_columns_of_every_type(spark, tmp_path):
         assert rows.drop("order").sort("tiny").collect() == spark.read.parquet(plain).sort("tiny").collect()
 
 
-@pytest.mark.parametrize("first", ["typed", "bytes"])
+@pytest.mark.parametrize("first", [pytest.param("typed", marks=pytest.mark.details), "bytes"])
 def test_a_column_is_of_uuids_if_any_file_of_the_folder_says_so(spark, tmp_path, first):
     """Bytes of other lengths have their own identity."""
     (tmp_path / "day=1").mkdir()

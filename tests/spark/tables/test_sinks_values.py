@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 import spark_ext as ids
 from msgid.processing import loads
-from spark_ext import Upserted, upsert_postgres
+from spark_ext import upsert_postgres
 from spark_ext._settings import settings
 from spark_ext.tables import delta, parquet
-from spark_ext.tables.upsert import _column_types
+from spark_ext.tables.upsert import Upserted, _column_types
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,9 @@ from helpers.threads import at_once
 from psycopg import sql
 from pyspark.sql import functions as F
 
-from spark_ext import PostgresError, Upserted, upsert_postgres
+from spark_ext import PostgresError, upsert_postgres
 from spark_ext.tables import upsert
+from spark_ext.tables.upsert import Upserted
 
 pytestmark = pytest.mark.spark
 
@@ -400,6 +401,7 @@ ORDERED = {
 """Values of each type by which `latest_by` orders rows; the languages order the texts in several ways."""
 
 
+@pytest.mark.details
 def test_upsert_postgres_latest_rows_are_those_of_max_by_in_every_language(spark, server):
     """Any rows, in any split into batches, on databases with C, ICU and another language: the order is Spark's."""
     seed = random.randrange(1 << 30)

@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import pytest
 from helpers.commands import invoke
-from hypothesis import given, settings
+from helpers.strategies import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import msgid
@@ -415,7 +416,7 @@ def faults_of(sent, landed):
 MESSAGES = st.lists(st.tuples(st.tuples(st.sampled_from("xy"), st.integers(0, 6)), st.sampled_from("AB")), max_size=12)
 
 
-@settings(max_examples=40)
+@share_of_examples(15)
 @given(sent=MESSAGES, landed=MESSAGES)
 def test_faults_are_those_of_a_plain_model(sent, landed):
     """By position with the ID as content, and by ID."""

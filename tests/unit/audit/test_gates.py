@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
-findings_of = pytest.importorskip("msgid.audit.report").findings_of
+findings_of = pytest.importorskip("msgid.audit.findings").findings_of
 
 AT = datetime(2026, 11, 24, 14, 5, tzinfo=timezone.utc)
 
@@ -194,7 +194,7 @@ V1 = "0156F7E71C361B21BC024CCDBE00000007"
 def report_with(*findings, **fields):
     """Return a report of 100 rows with findings: the check, the scope and the count of each."""
     made = [
-        audit.Finding(*one, None, "")
+        facts.Finding(*one, None, "")
         for one in ((check, audit.CHECKS[check].severity, *rest) for check, *rest in findings)
     ]
     return audit.Report(100, made, **fields)

@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 2_000), marks=pytest.mark.volume)], ids=len)
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 2_000), marks=pytest.mark.volume)], ids=len)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_of_processes_of_one_pid_is_found_and_nothing_else(kind, seeds):
     """A restart at any number is not a loss, processes at one time are not a clock step, and each loss is found."""

@@ -12,6 +12,7 @@ pytest.importorskip("numpy")
 pa = pytest.importorskip("pyarrow")
 audit = pytest.importorskip("msgid.audit")
 facts = pytest.importorskip("msgid.audit.facts")
+story = pytest.importorskip("msgid.audit.story")
 report_module = pytest.importorskip("msgid.audit.report")
 queues = pytest.importorskip("helpers.queues")
 
@@ -89,9 +90,9 @@ def test_page_in_a_browser_shows_its_charts(browser, report, tmp_path, width, sc
 def test_page_of_a_story_in_a_browser_shows_hostile_text_as_text(browser, tmp_path):
     """Text of senders neither runs nor makes elements; the page loads nothing, and fits a narrow window."""
     hostile = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">\u202e"
-    events = [audit.Event(datetime(2026, 5, 28, tzinfo=timezone.utc), "dead letter", hostile, f"{hostile} row 1"),
-              audit.Event(None, "landed", "landed" * 100, "orders.csv")]  # fmt: skip
-    found = audit.Trace(hostile, True, events, [hostile])
+    events = [story.Event(datetime(2026, 5, 28, tzinfo=timezone.utc), "dead letter", hostile, f"{hostile} row 1"),
+              story.Event(None, "landed", "landed" * 100, "orders.csv")]  # fmt: skip
+    found = story.Trace(hostile, True, events, [hostile])
     path = tmp_path / "story.html"
     text = found.to_html(path)
     assert text == path.read_text(encoding="utf-8")
@@ -155,7 +156,7 @@ def test_page_of_a_comparison_shows_ranges_and_their_places():
 def test_page_of_a_comparison_has_each_log_as_its_own_whole():
     """The share is that of the log's sent messages; a loss at the end is marked up to the end of the track."""
     checks = (("lost_messages", "a", 20), ("lost_messages", "table", 30), ("lost_messages", "unknown", 40))
-    found = [audit.Finding(check, "error", scope, count, None, "") for check, scope, count in checks]
+    found = [facts.Finding(check, "error", scope, count, None, "") for check, scope, count in checks]
     lost = [facts.Difference("lost", "a", offset, None) for offset in range(90, 100)]
     logs = {"a": report_module.SentLog(200, 50, 99)}
     text = audit.Report(9_000, found, differences=lost, sent=10_000, sent_logs=logs).to_html()
@@ -190,8 +191,8 @@ def test_page_of_a_hostile_table_is_escaped_and_small(character):
     meaning = audit.CHECKS["missing_offsets"].meaning
     large = audit.Report(
         10**15,
-        [audit.Finding("missing_offsets", "error", f"{name}{n}", 10**12, name, meaning) for n in range(20_000)],
-        [audit.Gap("offset", f"{name}{n}", n, n + 5, 6) for n in range(10_000)],
+        [facts.Finding("missing_offsets", "error", f"{name}{n}", 10**12, name, meaning) for n in range(20_000)],
+        [facts.Gap("offset", f"{name}{n}", n, n + 5, 6) for n in range(10_000)],
         [facts.LogRow(f"{name}{n}", 9, 0, 10**12, moment, moment, 1, 2, 3, 4) for n in range(10_000)],
         [facts.GeneratorRow(name, 1, n, 9, moment, moment, 0, 99, 1) for n in range(10_000)],
         [facts.NodeRow(name, "mac", 9, name) for _ in range(10_000)],
@@ -207,9 +208,9 @@ def test_page_of_a_hostile_table_is_escaped_and_small(character):
 def test_page_of_a_large_report_has_a_bounded_number_of_elements(rows):
     """A browser lays out the part on the screen; ten times the logs do not add rows or marks to the page."""
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    finding = audit.Finding("missing_offsets", "error", "a", 1, "5", audit.CHECKS["missing_offsets"].meaning)
+    finding = facts.Finding("missing_offsets", "error", "a", 1, "5", audit.CHECKS["missing_offsets"].meaning)
     large = audit.Report(
-        10**9, [finding] * rows, [audit.Gap("offset", "a", 10 * n, 10 * n + 5, 6) for n in range(rows)],
+        10**9, [finding] * rows, [facts.Gap("offset", "a", 10 * n, 10 * n + 5, 6) for n in range(rows)],
         [facts.LogRow("a" if n == 0 else f"a{n}", 9, 0, 10**6, moment, moment, 1, 2, 3, 4) for n in range(rows)],
         [facts.GeneratorRow("56:f7:e7:1c:36:1b", n, 1, 9, moment, moment, 0, 99, 1) for n in range(rows)],
     )  # fmt: skip
@@ -236,7 +237,7 @@ def test_text_of_others_is_one_safe_line(odd, tmp_path):
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
     meaning = audit.CHECKS["missing_offsets"].meaning
     report = audit.Report(
-        9, [audit.Finding("missing_offsets", "error", odd, 5, odd, meaning)], [audit.Gap("offset", odd, 3, 7, 5)],
+        9, [facts.Finding("missing_offsets", "error", odd, 5, odd, meaning)], [facts.Gap("offset", odd, 3, 7, 5)],
         [facts.LogRow(odd, 9, 0, 12, moment, moment, 5, 0, 0, 0)],
         [facts.GeneratorRow(odd, 1, 1, 9, moment, moment, 0, 99, 1)], [facts.NodeRow(odd, "mac", 9, odd)],
         [facts.KindRow("malformed", odd, 1)], not_checked=[facts.NotChecked("late_messages", odd)], title=odd,

@@ -12,6 +12,7 @@ duckdb = pytest.importorskip("duckdb")
 sources = pytest.importorskip("msgid.audit._sources")
 hypothesis = pytest.importorskip("hypothesis")
 
+from helpers.strategies import share_of_examples  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from msgid.audit.duck import Duck  # noqa: E402
@@ -102,7 +103,7 @@ def malformed(draw):
     return draw(st.sampled_from([b"", b"a,b\n", b"a\n"])) + text.encode(), ","
 
 
-@hypothesis.settings(max_examples=300, deadline=None)
+@share_of_examples(120)
 @hypothesis.given(st.one_of(well_formed(), malformed()))
 def test_rows_are_those_of_python_or_both_refuse(duck, tmp_path_factory, example):
     """Two exceptions are documented: a space beside a quotation mark, and lines that end in different ways."""

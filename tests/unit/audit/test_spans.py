@@ -302,10 +302,10 @@ def test_facts_of_parts_merge_in_any_order_to_the_same_facts(parts, chance):
         whole = facts.merged(made, 3)
         assert whole.lengths["gaps"] == sum(len(gaps) for _, _, gaps in parts)
         repeated = sum(len(counts) for _, counts, _ in parts)
-        assert sum(one.count for one in whole.found if one.check == "duplicate_ids") == repeated
-        assert {one.x for one in whole.found if one.check == "duplicate_ids"} <= {5}  # no sum
+        assert sum(one.count for one in whole.counts if one.check == "duplicate_ids") == repeated
+        assert {one.x for one in whole.counts if one.check == "duplicate_ids"} <= {5}  # no sum
         every = sum(n for _, counts, _ in parts for _, n in counts)
-        assert sum(one.count for one in whole.found) == every + repeated
+        assert sum(one.count for one in whole.counts) == every + repeated
         assert ("v1", "mac", sum(1 + len(gaps) for _, _, gaps in parts)) in whole.kinds
         chance.shuffle(made)
         some = chance.randint(1, len(made))

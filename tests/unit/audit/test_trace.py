@@ -106,7 +106,7 @@ def test_story_of_a_parcel_line_by_line(shop):
         f"output: output 0, {msgid.derive_id(OWN, 'output 0')}, landed [parcels.csv]",
     ]
     assert notes == []
-    assert trace(OWN, ["orders.parquet"]).found
+    assert trace(OWN, ["orders.parquet"]).exists
 
 
 @pytest.mark.parametrize(

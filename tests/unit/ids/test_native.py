@@ -83,7 +83,7 @@ def test_core_with_other_numbers_than_the_source_is_not_used(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(layout, name, getattr(layout, name) + 1)
             assert _native._load()[0] is None
-    for name in _native._PLACES:
+    for name in _native._FIELDS:
         field = layout.FIELDS[name]
         for other in (field._replace(start=field.start - 1), field._replace(stop=field.stop + 1)):
             with monkeypatch.context() as patched:

@@ -75,7 +75,7 @@ def end_of_message(raw, place, layout):
     if layout == "batch256":
         headers, length = (int.from_bytes(raw[place + at : place + at + 4], "little") for at in FRAME_LENGTHS)
         return place + 48 + headers + length
-    return scan(raw, iggy.LAYOUTS[layout].code, place, known=len(raw), most=1).place
+    return scan(raw, iggy.LAYOUTS[layout].code, place, known=len(raw), most=1).position
 
 
 def written(folder, raw):

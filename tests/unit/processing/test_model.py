@@ -303,9 +303,10 @@ FEW = settings(max_examples=15, stateful_step_count=30, deadline=None)
 MANY = settings(FEW, max_examples=150, stateful_step_count=60)
 
 
-def test_memory_and_sqlite_are_the_model():
+@pytest.mark.parametrize("number", [FEW, pytest.param(MANY, marks=pytest.mark.volume)], ids=["few", "many"])
+def test_memory_and_sqlite_are_the_model(number):
     """Spellings, duplicates, failures, new code, restarts, forgetting, two handlers, batches: no difference."""
-    run_state_machine_as_test(Machine, settings=settings(FEW, max_examples=30))
+    run_state_machine_as_test(Machine, settings=number)
 
 
 @pytest.mark.parametrize("number", [FEW, pytest.param(MANY, marks=pytest.mark.volume)], ids=["few", "many"])

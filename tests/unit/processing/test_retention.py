@@ -5,7 +5,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from handlers import append, careless
 
-from msgid.processing import Append, MemoryStore, Message, Processor, SqliteStore
+from msgid.processing import MemoryStore, Message, Processor, SqliteStore
+from msgid.processing.store import Append
 from msgid.testing import add, entry, read
 
 DAY = timedelta(days=1)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from msgid.processing import Append
+from msgid.processing.store import Append
 from msgid.testing import entry
 
 KEYS = ("left", "right")

@@ -17,8 +17,8 @@ import pytest
 from helpers.servers import running_pool, silent_network
 from helpers.threads import at_once
 
-from msgid.processing import Append, InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
-from msgid.processing.store import Reading
+from msgid.processing import InvalidStore, MemoryStore, PostgresStore, SqliteStore, _sql
+from msgid.processing.store import Append, Reading
 from msgid.shared import postgres_limits
 from msgid.testing import SUM, add, entry, read
 
@@ -49,7 +49,8 @@ def test_remember_must_be_a_duration(remember):
 
 OPENING = """
 import sys
-from msgid.processing import Append, Entry, SqliteStore
+from msgid.processing import SqliteStore
+from msgid.processing.store import Append, Entry
 for path in sys.argv[2:]:
     print("ready", flush=True)
     sys.stdin.readline()

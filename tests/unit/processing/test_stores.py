@@ -10,8 +10,8 @@ import pytest
 from helpers import vector_files as vectors
 
 import msgid
-from msgid.processing import Append, BatchFailed, ChangedOutputs, MemoryStore, SqliteStore
-from msgid.processing.store import unpack
+from msgid.processing import BatchFailed, ChangedOutputs, MemoryStore, SqliteStore
+from msgid.processing.store import Append, unpack
 from msgid.testing import StoreTests, add, entry, read
 
 
