@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from msgid.audit.inputs import checked_columns
+from msgid.audit.inputs import check_named_by, checked_columns
 from msgid.audit.options import columns_in
 from msgid.audit.story import CHILD, MAIN
 from msgid.audit.tracing import Wanted
 from msgid.shared.validate import quote
-from spark_ext.auditing._roles import source_column
+from spark_ext.auditing._roles import kind_of, offset_column, source_column
 from spark_ext.columns.column_types import quoted_name
 from spark_ext.columns.identity import check_ids, has_bytes, text_column
 
@@ -70,9 +70,14 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
     if found.id is not None and wanted.ids:
         roles = {role: _is_any(df, "id", found.id, forms) for role, forms in wanted.by_role().items()}
     offsets = sorted(wanted.offsets())
-    if found.offset is not None and offsets and isinstance(df.schema[found.offset].dataType, IntegralType):
-        log = source_column(df, found)
-        at = [F.col(quoted_name(found.offset)).isin(offsets) & _is_of(wanted, log)]
+    if found.offset is not None and offsets:
+        is_integer = isinstance(
+            df.schema[found.offset].dataType, IntegralType
+        )  # files are skipped by the column itself
+        offset = F.col(quoted_name(found.offset)) if is_integer else offset_column(df, found.offset)
+        for name in found.source:
+            check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
+        at = [offset.isin(offsets) & _is_of(wanted, source_column(df, found))]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
         roles[CHILD] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])

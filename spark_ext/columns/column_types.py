@@ -102,4 +102,5 @@ def integer_column(df: DataFrame, name: str) -> Column:
         return column.cast("bigint")
     if isinstance(type, StringType):
         return F.when(column.rlike(_INTEGER_DIGITS), try_cast(column, "bigint"))
-    raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")
+    got = "no column" if type is None else f"{type.simpleString()}: cast it to bigint"
+    raise ValueError(f"{name} must be a column of integers, got {got}")

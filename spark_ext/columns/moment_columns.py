@@ -95,10 +95,8 @@ def _moments(df: DataFrame, name: str, of_millis: Callable[[Column], Column]) ->
         return of_millis(column.cast("bigint"))
     if isinstance(type, StringType):
         return F.coalesce(zoned_moment(column), of_millis(integer_column(df, name)))
-    raise ValueError(
-        f"{name} must be a column of timestamps with time zone, of integers or of text, "
-        f"got {'no column' if type is None else type.simpleString()}"
-    )
+    got = "no column" if type is None else f"{type.simpleString()}: cast it to timestamp"
+    raise ValueError(f"{name} must be a column of timestamps with time zone, of integers or of text, got {got}")
 
 
 def moment_in_utc(value: Column, type: DataType) -> Column:
