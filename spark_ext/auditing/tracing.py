@@ -15,8 +15,8 @@ from msgid.audit.story import CHILD, MAIN
 from msgid.audit.tracing import Wanted
 from msgid.shared.validate import quote
 from spark_ext.auditing._roles import kind_of, offset_column, source_column
-from spark_ext.columns.column_types import quoted_name
-from spark_ext.columns.identity import check_ids, has_bytes, text_column
+from spark_ext.columns.column_types import quoted_name, text_column
+from spark_ext.columns.identity import check_ids, has_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
