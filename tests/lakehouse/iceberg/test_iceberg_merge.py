@@ -14,7 +14,7 @@ def test_merge_of_the_page_has_each_message_once(spark, db, type):
     check_merge(spark, f"{db}.stock", type == "BINARY")
 
 
-def test_filters_and_merge_on_a_column_of_uuids_find_nothing(spark, db):
+def test_filters_on_a_column_of_uuids_find_nothing(spark, db):
     """The guides store IDs as text or bytes because of it. If this fails, Iceberg has mended it: change the guides."""
     java = spark._jvm.org.apache.iceberg
     fields = spark._jvm.java.util.ArrayList()
@@ -22,16 +22,22 @@ def test_filters_and_merge_on_a_column_of_uuids_find_nothing(spark, db):
     catalog, namespace = db.split(".")
     settings = {"type": "hadoop", "warehouse": spark.conf.get(f"spark.sql.catalog.{catalog}.warehouse")}
     lake = java.CatalogUtil.buildIcebergCatalog(catalog, settings, spark._jsparkSession.sessionState().newHadoopConf())
-    levels = spark._gateway.new_array(spark._jvm.java.lang.String, 1)
-    levels[0] = namespace
-    name = java.catalog.TableIdentifier.of(java.catalog.Namespace.of(levels), "uuids")
-    lake.createTable(name, java.Schema(fields))
+    lake.createTable(java.catalog.TableIdentifier.parse(f"{namespace}.uuids"), java.Schema(fields))
     ids = [str(uuid.uuid4()) for _ in range(1000)]
     rows = spark.createDataFrame([(id,) for id in ids], "id string").coalesce(1)
     rows.writeTo(f"{db}.uuids").append()
-    stored = spark.table(f"{db}.uuids")
-    assert sorted(row.id for row in stored.collect()) == sorted(ids)
-    assert stored.where(f"id = '{ids[3]}'").count() == 0
+    table = f"{db}.uuids"
+    assert sorted(row.id for row in spark.table(table).collect()) == sorted(ids)
+    for condition in (
+        f"id = '{ids[3]}'",
+        f"id IN ('{ids[3]}', '{ids[4]}')",
+        "id < 'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+    ):
+        assert spark.table(table).where(condition).count() == 0, condition
+    spark.sql(f"DELETE FROM {table} WHERE id = '{ids[3]}'")
+    merge = f"MERGE INTO {table} s USING {{}} f ON s.id = f.id WHEN NOT MATCHED THEN INSERT *"
     rows.createOrReplaceTempView("fresh")
-    spark.sql(f"MERGE INTO {db}.uuids s USING fresh ON s.id = fresh.id WHEN NOT MATCHED THEN INSERT *")
-    assert spark.table(f"{db}.uuids").count() == 2 * len(ids)
+    spark.sql(merge.format("fresh"))  # it is a join of all rows, without a filter
+    assert spark.table(table).count() == len(ids)
+    spark.sql(merge.format(f"(SELECT '{ids[3]}' AS id)"))  # Spark makes a filter of it
+    assert spark.table(table).count() == len(ids) + 1
