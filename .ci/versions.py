@@ -147,9 +147,10 @@ def table(rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def sort_key(row: list[str]) -> list[list[int | str]]:
+def sort_key(row: list[str]) -> list[tuple[list[int], str]]:
     """Sort versions by their numbers."""
-    return [[int(part) if part.isdigit() else 0 for part in cell.partition(" ")[0].split(".")] + [cell] for cell in row]
+    parts = [cell.partition(" ")[0].split(".") for cell in row]
+    return [([int(part) if part.isdigit() else 0 for part in of], cell) for of, cell in zip(parts, row, strict=True)]
 
 
 def write(rows: list[list[str]]) -> None:

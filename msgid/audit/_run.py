@@ -137,7 +137,7 @@ def audited(duck: Duck, source: Source, named: Mapping[str, Any]) -> tuple[Sourc
     inside = ids_inside(names, named)
     if inside is not None:
         table = duck.table(source.scan(source.readable))
-        source = open_frame(duck, inside.audited_rows(table))
+        source = open_frame(duck, inside.complete(table))
         names = [*source.columns]
     return source, checked_columns(names, named)
 

@@ -228,7 +228,7 @@ class Input:
         source.scan(self.columns.names.values())  # refuses a column that cannot be read
         if self.columns.offset is not None:
             offset_in_duck(self.columns.offset, source.columns[self.columns.offset])  # refuses another type
-            for name in self.columns.source:
+            for name in filter(None, (*self.columns.source, self.columns.incarnation)):
                 check_named_by(name, kind_of(source.columns[name]), source.columns[name])
         self.unsearched = [name for name in self._keys() if self._compared(name) is None]
 

@@ -64,8 +64,8 @@ class Inside(NamedTuple):
 
     column: str
     format: str
-    """The message format on Spark, whose `audited_rows` completes the rows."""
-    audited_rows: Callable[[pa.Table], pa.Table]
+    """The message format on Spark, which completes the rows there."""
+    complete: Callable[[pa.Table], pa.Table]
     """Completes the rows in Python."""
 
 

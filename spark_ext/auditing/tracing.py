@@ -75,7 +75,7 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
             df.schema[found.offset].dataType, IntegralType
         )  # files are skipped by the column itself
         offset = F.col(quoted_name(found.offset)) if is_integer else offset_column(df, found.offset)
-        for name in found.source:
+        for name in filter(None, (*found.source, found.incarnation)):
             check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
         at = [offset.isin(offsets) & _is_of(wanted, source_column(df, found))]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)

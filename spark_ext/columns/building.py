@@ -38,6 +38,16 @@ def computed_below(value: Column, never: int | str = -1) -> Column:
     return F.nullif(value, F.lit(never))
 
 
+def compiled_apart(value: Column) -> Column:
+    """Return the same value, computed in a projection outside of the one method that Spark makes of a whole stage.
+
+    Java does not compile a method of more than 8,000 bytecodes, and runs it several times slower. Spark makes one
+    method of all projections in a row. It does not have code for the comparison of `array_sort`, so it runs the
+    projection by itself, in methods that are short. A projection in the middle divides the stage in two.
+    """
+    return F.array_sort(F.array(value), lambda one, other: F.lit(0))[0]
+
+
 def text_table(entries: Iterable[object], type: str = "string") -> Column:
     """Return an array of constants, written as one literal: Spark parses that much faster than a call of `array`.
 

@@ -114,7 +114,7 @@ def _of_decimal(value: Column, type: T.DecimalType) -> Column:
     whole = "0" * (type.precision - type.scale)
     digits = F.to_char(F.abs(value), F.lit(f"{whole}.{'0' * type.scale}" if type.scale else whole))
     with_point = digits if type.scale else F.concat(digits, F.lit("."))
-    return F.concat(F.when(value < 0, F.lit("-")).otherwise(F.lit("")), _ended(F.trim(with_point, F.lit("0"))))
+    return F.concat(F.when(value < 0, F.lit("-")).otherwise(F.lit("")), _ended(F.btrim(with_point, F.lit("0"))))
 
 
 def _ended(value: Column) -> Column:

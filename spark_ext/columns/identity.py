@@ -15,7 +15,7 @@ from msgid import layout
 from msgid.ids.carriers import CAST, WAS_TEXT
 from spark_ext.columns.building import null_text
 from spark_ext.columns.column_types import column, is_char, quoted_name, text_column
-from spark_ext.columns.id_text import V0_DIGITS, has_v1_shape, is_canonical_v0, is_hex, is_id, is_uuid
+from spark_ext.columns.id_text import V0_DIGITS, has_v1_shape, is_canonical_v0, is_hex, is_uuid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -127,7 +127,7 @@ def header_identity(value: Column) -> Column:
     """Return the ID or UUID that bytes hold, as `msgid.ids.checked_bytes.header_identity` does; else NULL."""
     text, digits = value.cast("string"), F.hex(value)
     is_version_1 = (F.octet_length(value) == layout.ID_LENGTH) & digits.startswith(f"{layout.VERSION_1:02X}")
-    return F.when(is_version_1, digits).when(is_id(text) | is_uuid(text), identity(text))
+    return F.when(is_version_1, digits).otherwise(_read(text))
 
 
 def identity(id: ColumnOrName) -> Column:
@@ -165,10 +165,15 @@ def identity(id: ColumnOrName) -> Column:
     # The cast to a text gives it Spark's default collation, and leaves the bytes of a binary value as they are.
     text = value.cast("string")
     digits = F.hex(text.cast("binary"))
-    read = _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text))
+    read = _read(text)
     of_bytes = _canonical(digits, digits).otherwise(F.coalesce(read, F.concat(F.lit("0x"), digits)))
     of_text = read.otherwise(text)
     return F.when(is_binary, of_bytes).otherwise(of_text)
+
+
+def _read(text: Column) -> Column:
+    """Return the canonical text of an ID or a UUID in text; NULL for other text, unless further cases follow."""
+    return _canonical(text, F.upper(text)).when(is_uuid(text), F.lower(text))
 
 
 def _canonical(text: Column, upper: Column) -> Column:

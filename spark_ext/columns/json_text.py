@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
+TEXT_MAP: Final = "map<string, string>"
 _MARK: Final = "\ufdd0"
 """The first character of a string that holds a number. Unicode reserves it for use within a program."""
 _NUMBER: Final = (
@@ -22,8 +23,33 @@ _WHOLE: Final = r"\\\\|\\u[dD][89abAB]\p{XDigit}{2}\\u[dD][c-fC-F]\p{XDigit}{2}"
 
 def is_one_value(text: Column) -> Column:
     """Return whether text is one JSON value: Spark's functions do not read the text after it."""
-    keys = F.json_object_keys(F.concat(F.lit('{"value":'), text, F.lit(',"end":0}')))
-    return F.coalesce(keys == F.array(F.lit("value"), F.lit("end")), F.lit(False))
+    whole, end = _enclosed(text)
+    read = F.map_entries(F.from_json(whole, TEXT_MAP, {"allowNonNumericNumbers": "false"}))
+    parts = F.transform(read, lambda one: F.when(one["key"] == "value", one["key"]).otherwise(one["value"]))
+    return F.coalesce(parts == F.array(F.lit("value"), F.concat(F.lit('{"":"'), end, F.lit('"}'))), F.lit(False))
+
+
+def with_object(df: DataFrame, name: str, text: Column) -> DataFrame:
+    """Add the names and values of a text that is one JSON object, as a map in which a name may occur twice.
+
+    The map is NULL for any other text. A value that is not a string is its JSON text.
+    """
+    whole, end = _enclosed(text)
+    strict = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+    # Spark computes a column of a query below once, and an expression at each of its uses.
+    df = df.withColumn(name, F.from_json(whole, f"map<string, {TEXT_MAP}>", strict))
+    read = F.map_values(name)
+    is_one = (F.map_keys(name) == F.array(F.lit("value"), F.lit("end"))) & (read[1][""] == end)
+    return df.withColumn(name, F.when(is_one, read[0]))
+
+
+def _enclosed(text: Column) -> tuple[Column, Column]:
+    """Return a JSON object of a text and an end, which is another object with one value, and this value.
+
+    Spark reads an object to its end. The value is the hash of the text, so that the text cannot end the object.
+    """
+    end = F.xxhash64(text).cast("string")
+    return F.concat(F.lit('{"value":'), text, F.lit(',"end":{"":"'), end, F.lit('"}}')), end
 
 
 def is_changed(text: Column) -> Column:

@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
 from msgid import layout
 from msgid.kafka import CLUSTER, DEAD, FIRST_PLACE, ID_HEADER, NO_FIRST_ID, NO_ID, UUID_LENGTH, HeaderType
+from spark_ext.columns.building import compiled_apart
 from spark_ext.columns.column_types import integer_column, quoted_name, type_of
 from spark_ext.columns.identity import header_identity, uuid_of_digits
 from spark_ext.columns.moment_columns import moment_column
@@ -55,7 +56,7 @@ class _Kafka(MessageFormat):
         df = df.withColumn(_LAST, last)
         df = df.withColumn(_HEADER, F.when(F.col(_LAST).isNotNull(), F.coalesce(F.col(_LAST)["value"], F.lit(b""))))
         df = df.withColumn(_OWN, _own_id(F.col(_HEADER), options.id_header_type))
-        df = df.withColumn(_DEAD, F.when(F.col(_OWN).isNull(), _no_first_id(headers)))
+        df = df.withColumn(_DEAD, compiled_apart(F.when(F.col(_OWN).isNull(), _no_first_id(headers))))
         if not set(_NEEDED) <= set(df.columns):
             return df  # `rows` names the missing column
         return with_position(df, _source(df, options.cluster), "offset", "timestamp", _OWN)

@@ -15,7 +15,7 @@ from msgid.schemas.validation import Framing, Policy, SchemaSource, checked_fram
 from msgid.schemas.validation import check_schema as check
 from msgid.shared import known_tables
 from spark_ext._arguments import check_dataframe
-from spark_ext.columns.building import digits_to_bigint, null_text
+from spark_ext.columns.building import compiled_apart, digits_to_bigint, null_text
 from spark_ext.columns.reasons import CORRUPT, misfit_reason
 from spark_ext.columns.udfs import arrow_column
 from spark_ext.formats.message_formats import format_options, message_format
@@ -120,7 +120,7 @@ def messages(
     columns = known.rows(df, chosen)
     if "malformed" in columns:
         # Spark computes a column of a query below once, and an expression at each of its uses.
-        df = df.withColumn(_MALFORMED, columns["malformed"])
+        df = df.withColumn(_MALFORMED, compiled_apart(columns["malformed"]))
         columns = _judged(df, {**columns, "malformed": F.col(_MALFORMED)})
     types = known_tables.MESSAGES.types
     table = df.select(*(columns.get(name, F.lit(None).cast(type)).alias(name) for name, type in types.items()))

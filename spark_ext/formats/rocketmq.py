@@ -27,9 +27,10 @@ from msgid.rocketmq import (
     RETRY_TOPIC,
     UNIQUE_KEY,
 )
-from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.building import compiled_apart
+from spark_ext.columns.column_types import integer_column, type_of
 from spark_ext.columns.identity import header_identity
-from spark_ext.columns.json_text import is_one_value
+from spark_ext.columns.json_text import TEXT_MAP, with_object
 from spark_ext.columns.making import position_id
 from spark_ext.columns.moment_columns import moment_column
 from spark_ext.formats._row_columns import (
@@ -50,12 +51,10 @@ if TYPE_CHECKING:
     from msgid.messages import Encoding
 
 
-_MAP = "map<string, string>"
 _NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
 _PROPERTIES, _BROKEN, _PLACE, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
 _READ = "_msgid_read"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
-_STRICT = {"allowSingleQuotes": "false"}
 
 
 class _RocketMQ(MessageFormat):
@@ -66,7 +65,8 @@ class _RocketMQ(MessageFormat):
 
     def audited_rows(self, df: DataFrame) -> DataFrame:
         """Complete rows as `msgid.rocketmq.audited_rows` does."""
-        properties, _ = _properties(df)
+        df = _with_properties(df)
+        properties = F.col(_PROPERTIES)
         log = place(properties, F.col("`topic`"), F.col("`queueId`"))
         id = properties[UNIQUE_KEY]
         if self.time in df.columns:
@@ -74,18 +74,16 @@ class _RocketMQ(MessageFormat):
                 F.nullif(id, F.lit("")), _rows(df.withColumn("body", F.lit(None).cast("binary")), "utf-8")["id"]
             )
         offset = F.when(log.topic.isNotNull(), F.col("`queueOffset`"))
-        return df.withColumns({"id": id, "topic": log.topic, "queueId": log.queue, "queueOffset": offset})
+        df = df.withColumns({"id": id, "topic": log.topic, "queueId": log.queue, "queueOffset": offset})
+        return df.drop(_READ, _PROPERTIES, _BROKEN)
 
     def decode(self, df: DataFrame, options: SimpleNamespace) -> DataFrame:
         """Return the rows with the properties as a map, and with the place, each computed once per row."""
-        df = super().decode(df, options)
-        df = df.withColumn(_READ, _read_properties(df))
-        properties, broken = _properties(df)
-        df = df.withColumns({_PROPERTIES: properties, _BROKEN: broken})
+        df = _with_properties(super().decode(df, options))
         if not set(_NEEDED) <= set(df.columns):
             return df  # `rows` names the missing column
         queue = integer_column(df, "queueId").try_cast("int")
-        log = F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue))
+        log = compiled_apart(F.struct(*place(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
         df = df.withColumns({_PLACE: log, _OWN: _own_id(F.col(_PROPERTIES))})
         return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp", _OWN)
 
@@ -106,7 +104,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     stored = moment_column(df, "storeTimestamp")
     body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
     is_decoded = _PLACE in df.columns
-    properties, broken = (F.col(_PROPERTIES), F.col(_BROKEN)) if is_decoded else _properties(df)
+    properties, broken = F.col(_PROPERTIES), F.col(_BROKEN)
     log = _placed() if is_decoded else place(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
     own = F.col(_OWN) if is_decoded else _own_id(properties)
@@ -129,7 +127,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     good = malformed.isNull()
     position = position_of() if is_decoded else position_id(source, F.when(good, offset), stored)
     extra = F.map_from_arrays(F.array(F.lit(OFFSET_ID)), F.array(text_of(df, OFFSET_ID)))
-    held = F.map_filter(F.coalesce(properties, F.create_map().cast(_MAP)), lambda name, _: name != OFFSET_ID)
+    held = F.map_filter(F.coalesce(properties, F.create_map().cast(TEXT_MAP)), lambda name, _: name != OFFSET_ID)
     return {
         "id": F.when(good, F.coalesce(own, position)),
         "source": F.coalesce(source, F.lit("rocketmq")),
@@ -199,21 +197,15 @@ def _shown(text: Column) -> Column:
     return F.when(text.isNull(), F.lit("none")).otherwise(F.concat(F.lit("'"), text, F.lit("'")))
 
 
-def _read_properties(df: DataFrame) -> Column:
-    """Return the properties as a map, in which a name may occur twice."""
-    type, column = type_of(df, "properties"), F.col(quoted_name("properties"))
-    if type is None:
-        return F.lit(None).cast(_MAP)
-    return column.cast(_MAP) if isinstance(type, MapType) else F.from_json(_json(column), _MAP, _STRICT)
-
-
-def _properties(df: DataFrame) -> tuple[Column, Column]:
-    """Return the properties as a map, and whether their text is not a JSON object."""
-    read = F.col(_READ) if _READ in df.columns else _read_properties(df)
-    if isinstance(type_of(df, "properties"), MapType | NoneType):
-        return read, F.lit(False)
-    # from_json gives NULL values for text that is not an object, so the text is checked by itself.
-    text = _json(F.col(quoted_name("properties")))
+def _with_properties(df: DataFrame) -> DataFrame:
+    """Return the rows with the properties as a map, and with whether their text is not a JSON object."""
+    type = type_of(df, "properties")
+    if type is None or isinstance(type, MapType | NoneType):
+        given = F.lit(None) if type is None else F.col("properties")
+        return df.withColumns({_PROPERTIES: given.cast(TEXT_MAP), _BROKEN: F.lit(False)})
+    text = F.col("properties").cast("string")
+    text = F.when(F.trim(text) != "null", text)
+    df, read = with_object(df, _READ, text), F.col(_READ)
 
     def last_of_each(entries: Column) -> Column:
         def is_last(entry: Column, place: Column) -> Column:
@@ -226,9 +218,4 @@ def _properties(df: DataFrame) -> tuple[Column, Column]:
     names = F.map_keys(read)
     has_each_once = F.size(F.array_distinct(names)) == F.size(names)
     properties = F.when(has_each_once, read).otherwise(bound(F.map_entries(read), last_of_each))
-    valid = text.rlike(r"\A\s*+\{") & read.isNotNull() & is_one_value(text)
-    return properties, text.isNotNull() & ~valid
-
-
-def _json(properties: Column) -> Column:
-    return F.when(F.trim(properties.cast("string")) != "null", properties.cast("string"))
+    return df.withColumns({_PROPERTIES: properties, _BROKEN: text.isNotNull() & read.isNull()})

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from msgid.shared import contents
+from spark_ext import _compat
 from spark_ext.columns.fingerprint import fingerprint_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("other_settings")]
@@ -82,6 +83,8 @@ def fingerprint(expression, spark):
 def test_fingerprints_of_values_are_equal_only_for_equal_values(spark, ansi):
     """The fingerprints of two values are equal if the values are: NULL, empty, nested, NaN, maps."""
     pairs = [(pair, True) for pair in EQUAL] + [(pair, False) for pair in DIFFERENT]
+    if _compat.version() < (4, 0):  # PySpark 3.5 has no type for such an interval
+        pairs = [(pair, is_equal) for pair, is_equal in pairs if "make_interval" not in pair[0]]
     columns = [fingerprint(side, spark) for pair, _ in pairs for side in pair]
     row = list(spark.range(1).select(*(F.hex(column).alias(f"c{n}") for n, column in enumerate(columns))).first())
     assert {len(text) for text in row} == {32}
@@ -172,7 +175,12 @@ def test_a_type_without_canonical_form_is_refused(spark):
     """A type that cannot be compared is an error that names the column."""
     with pytest.raises(TypeError, match="cannot compare column 'x'"):
         fingerprint_of([(F.lit(1), T.StructField("x", T.DataType()))])
-    with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):  # its text is Java's
+
+
+@since(4, 0)
+def test_a_variant_is_refused_by_its_name(spark):
+    """Its text is that of Java."""
+    with pytest.raises(TypeError, match="cannot compare column 'x': values of type variant"):
         fingerprint("array(parse_json('1e23'))", spark)
 
 

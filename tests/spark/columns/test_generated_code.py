@@ -5,14 +5,15 @@ import io
 import re
 
 import pytest
-from helpers.versions import since
+from helpers.versions import module_since
 from pyspark.sql import functions as F
-from sql_functions import FUNCTIONS
 
 import spark_ext
 from spark_ext.columns.identity import identity
 
-pytestmark = [pytest.mark.spark, since(4, 0)]
+pytestmark = pytest.mark.spark
+
+FUNCTIONS = module_since("sql_functions", 4, 0).FUNCTIONS
 
 LIMIT = 8_000
 COLUMNS = {
@@ -31,6 +32,14 @@ COLUMNS = {
 }
 ARGUMENTS = {"offset": "offset", "at": "offset", "near": "offset", "timestamp": "offset", "expiry": "offset",
              "now": "offset", "code": "offset", "checksum": "offset"}  # fmt: skip
+FORMATS = {
+    "kafka": "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp_ltz,"
+    " headers array<struct<key: string, value: binary>>",
+    "rocketmq": "topic string, body binary, properties string, brokerName string, queueId int, queueOffset bigint,"
+    " storeTimestamp timestamp_ltz, offsetMsgId string",
+    "danube": "value binary",
+    "iggy-message": "value binary",
+}
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +83,13 @@ def test_sql_function_is_a_method_that_java_compiles(ids, spark, name):
     parameters = FUNCTIONS[name].parameters
     given = ", ".join(ARGUMENTS.get(parameter, "id") for parameter in parameters)
     assert largest_method(ids.selectExpr(f"{name}({given})")) <= LIMIT
+
+
+@pytest.mark.details
+@pytest.mark.parametrize("format", FORMATS)
+def test_message_table_is_methods_that_java_compiles(spark, ids, format):
+    """Spark makes one method of all projections of a message table in a row, so one of them stands apart."""
+    rows = ids.select(F.lit(None).cast(f"struct<{FORMATS[format]}>").alias("row")).select("row.*").cache()
+    table = spark_ext.messages(rows, format, **({"logged": True} if format == "danube" else {}))
+    for wanted in (table, table.drop("headers"), table.select("id"), table.select("reason")):
+        assert largest_method(wanted) <= LIMIT

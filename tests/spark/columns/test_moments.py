@@ -11,13 +11,9 @@ from pyspark.sql import functions as F
 
 import msgid
 import spark_ext
-from msgid.audit._roles import Roles
-from msgid.audit._sources import open_frame
-from msgid.audit.duck import Duck
-from msgid.audit.options import Rules
 from msgid.errors import InvalidMessage
-from msgid.shared.known_tables import Columns
 from msgid.shared.moments import UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, moment_of, unix_micros
+from spark_ext import _compat
 from spark_ext._settings import settings
 from spark_ext.columns.moment_columns import micros_column, micros_of, moment_column, moment_in_utc
 
@@ -43,6 +39,8 @@ WRONG = [float("nan"), -float("inf"), 1.8e12]
 @pytest.fixture(scope="module")
 def tables(spark):
     """One table per type, in one view each; with the SQL functions."""
+    if _compat.version() < (4, 0):
+        pytest.skip("needs Spark 4.0")
     spark_ext.register(spark)
     seconds = lambda moment: f"timestamp_micros({unix_micros(moment)}L)"  # noqa: E731
     texts = {
@@ -119,6 +117,13 @@ def micros_or_none(value):
 
 def micros_in_audit(values):
     """Return the microseconds of an Arrow array of moments as an audit on one machine reads them."""
+    pytest.importorskip("duckdb", reason="needs the packages of an audit")
+    from msgid.audit._roles import Roles
+    from msgid.audit._sources import open_frame
+    from msgid.audit.duck import Duck
+    from msgid.audit.options import Rules
+    from msgid.shared.known_tables import Columns
+
     duck = Duck()
     source = open_frame(duck, pa.table({"at": values}))
     base = Roles(duck, source, Columns(None, timestamp="at"), Rules()).base

@@ -277,6 +277,7 @@ def test_kafka_columns_of_another_type_are_refused_before_the_query_runs(spark, 
 BROKEN_PROPERTIES = [
     *("[", "nullx", "{a:1}", '{"a":NaN}', f'{{"UNIQ_KEY":"{V1}","a":"\t"}}', "{'a':'x'}", '{"a":1},"b":{}'),
     *(f'{{"UNIQ_KEY":"{V1}"}}{rest}' for rest in (" x", ",", "}", "]", "{", "],[{", "}{", ",{}", "\0", "/**/")),
+    f'{{"UNIQ_KEY":"{V1}"}},"end":{{}}}}',
 ]
 
 

@@ -60,6 +60,8 @@ JSON_LINES = [
     (b"null", None, "the line is not a JSON object"),
     (b'{"id": "8", "n": ' + b"[" * 2000 + b"]" * 2000 + b"}", None, "the line is not a JSON object"),
     (b'{"id": "9"} {"id": "10"}', None, "the line has more text after its JSON object"),
+    (b'{"id": "9"},"end":0}', None, "the line has more text after its JSON object"),
+    (b'{"id": "9"},"end":{"":"0"}}', None, "the line has more text after its JSON object"),
     (b'{"id": "9"}]', None, "the line has more text after its JSON object"),
     (b'{"id": "9"}, "n": {"id": "10"}', None, "the line has more text after its JSON object"),
     (b'{"id": "11", "id": "12"}', None, "the line has a key twice"),
