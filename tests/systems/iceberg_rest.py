@@ -9,8 +9,8 @@ from systems.lakehouse import SQLITE
 from systems.maven import class_path
 
 ARTIFACTS = [
-    "org.apache.iceberg:iceberg-core:1.12.0",
-    "org.apache.iceberg:iceberg-core:1.12.0:tests",
+    "org.apache.iceberg:iceberg-core:1.11.0",
+    "org.apache.iceberg:iceberg-core:1.11.0:tests",
     "org.eclipse.jetty.ee10:jetty-ee10-servlet:12.1.14",
     "org.apache.hadoop:hadoop-client-runtime:3.4.2",
     SQLITE,
