@@ -97,7 +97,7 @@ class Roles:
         keys = [*columns.source, *([] if columns.incarnation is None else [columns.incarnation])]
         roles = {f"k{index}": _name_part(name, types[name]) for index, name in enumerate(keys)}
         if columns.offset is not None:
-            roles["off"] = _offset(columns.offset, types[columns.offset])
+            roles["off"] = offset_in_duck(columns.offset, types[columns.offset])
         for role, argument, name in (("sent", "timestamp", columns.timestamp), ("landed", "landed", columns.landed)):
             roles[role] = _NULL if name is None else _micros(argument, name, types[name], rules)
         for role, name in (("id", columns.id), ("parent", columns.parent)):
@@ -276,7 +276,7 @@ def _text(value: str, type: str) -> str:
     return f"msgid_text({value})" if type == "BLOB" else f"CAST({value} AS VARCHAR)"
 
 
-def _offset(name: str, type: str) -> str:
+def offset_in_duck(name: str, type: str) -> str:
     """Return the offset of a row: whole numbers of 0 to 2**48 - 1, or their digits; NULL for any other value."""
     value, between = quoted(name), f"BETWEEN 0 AND {layout.OFFSET_MAX}"
     if type in _INTEGERS:
@@ -292,7 +292,9 @@ def _offset(name: str, type: str) -> str:
     if type == '"NULL"':
         return _NULL
     hint = "; a column of pandas with a missing value needs the type Int64" if type in ("DOUBLE", "FLOAT") else ""
-    raise ValueError(f"offset must be a column of integers, got {type.lower()}{hint}")
+    raise ValueError(
+        f"`offset` must be a column of integers, got {quote(name)} of {type.lower()}: cast it to integers{hint}"
+    )
 
 
 # --- Moments ---
@@ -333,7 +335,10 @@ def _micros(argument: str, name: str, type: str, rules: Rules) -> str:
         return f"CASE {' '.join(texts)} END"
     if type == '"NULL"':
         return _NULL
-    raise ValueError(f"{argument} must be a column of timestamps, of integers or of text, got {type.lower()}")
+    raise ValueError(
+        f"`{argument}` must be a column of timestamps, of integers or of text, got {quote(name)} of {type.lower()}: "
+        "cast it to a timestamp"
+    )
 
 
 def _is_printed(value: str, moment: str, forms: Mapping[int, str]) -> str:

@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 from collections.abc import Mapping
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgid import layout
@@ -18,9 +17,9 @@ from msgid.audit.duck import Duck, quoted
 from msgid.audit.known_columns import known_columns
 from msgid.audit.options import COLUMNS, ColumnNames, columns_in, limits_in, rules_in
 from msgid.audit.parts import cast, common_type
-from msgid.ids.carriers import is_identity_in_duck
+from msgid.ids.carriers import UnreadColumn, arrow_of, is_identity_in_duck
 from msgid.ids.checked_bytes import is_missing, plain
-from msgid.shared.validate import in_range, quote
+from msgid.shared.validate import in_range, is_integer, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -229,7 +228,10 @@ def _array_of(value: Any) -> Any:
     elif hasattr(value, "dtype") and (hasattr(value, "__array__") or hasattr(value, "to_arrow")):
         if getattr(value, "ndim", 1) > 1 or getattr(value.dtype, "kind", "i") not in "iu":
             return None
-        array = value.to_arrow() if hasattr(value, "to_arrow") else pa.array(value)
+        try:
+            array = arrow_of(value)
+        except UnreadColumn:
+            return None
     else:
         return None
     return array if pa.types.is_integer(array.type) else None
@@ -267,7 +269,7 @@ def _checked_ids(which: str, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _is_offset(item: object) -> bool:
-    return isinstance(item, Integral) and not isinstance(item, bool)
+    return is_integer(item)
 
 
 def _position(item: Any) -> tuple[str, int] | None:

@@ -10,9 +10,10 @@ from uuid import UUID
 import duckdb
 
 from msgid import danube, kafka, layout, rocketmq
+from msgid.audit._roles import kind_of, offset_in_duck
 from msgid.audit._sources import keep, open_file, read_error
 from msgid.audit.duck import Duck, Limits, literal, quoted
-from msgid.audit.inputs import LOG, checked_columns
+from msgid.audit.inputs import LOG, check_named_by, checked_columns
 from msgid.audit.known_columns import known_table
 from msgid.audit.options import columns_in
 from msgid.audit.story import (
@@ -224,8 +225,11 @@ class Input:
         self.columns: Columns = checked_columns([*source.columns], named)
         known = known_table(source.readable)
         self._known = known if known is not None and known.columns.source == self.columns.source else None
-        for name in filter(None, (self.columns.id, self.columns.offset)):
-            source.scan([name])  # refuses a column that cannot be read
+        source.scan(self.columns.names.values())  # refuses a column that cannot be read
+        if self.columns.offset is not None:
+            offset_in_duck(self.columns.offset, source.columns[self.columns.offset])  # refuses another type
+            for name in filter(None, (*self.columns.source, self.columns.incarnation)):
+                check_named_by(name, kind_of(source.columns[name]), source.columns[name])
         self.unsearched = [name for name in self._keys() if self._compared(name) is None]
 
     def _keys(self) -> list[str]:
@@ -259,11 +263,12 @@ class Input:
         return readable or self._other_spelling(wanted, main["VARCHAR"])
 
     def _number(self, name: str) -> str:
-        """Return a column of offsets as integers; NULL for text that is not the digits of one."""
-        value = quoted(name)
-        if "INT" in self._source.columns[name]:
-            return value
-        return f"CASE WHEN regexp_full_match({value}, '-?[0-9]{{1,19}}') THEN TRY_CAST({value} AS BIGINT) END"
+        """Return a column of offsets as integers; NULL for a value that is not one.
+
+        Statistics of files skip by a comparison with the column itself.
+        """
+        type = self._source.columns[name]
+        return quoted(name) if kind_of(type) == "integer" else offset_in_duck(name, type)
 
     def _compares(self, name: str, value: str, type: str, forms: Sequence[Any]) -> list[str]:
         """Return the test that a column has one of several forms of an ID, if the statistics of the files allow it.

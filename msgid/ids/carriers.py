@@ -30,6 +30,7 @@ _DECIMAL_DIGITS: Final = 38
 _INT64_MAX: Final = (1 << 63) - 1
 _ASCII: Final = 0x80
 _ALLOWED: Final = "a column of text, bytes or UUIDs"
+_DROPS_ZEROS: Final = "has bytes in NumPy's type S, which drops zeros at their end: pass another type, such as V"
 
 
 class UnreadColumn(ValueError):
@@ -91,7 +92,11 @@ def arrow_of(values: Any) -> Any:
             return _to_arrow(
                 lambda: pa.array(getattr(values, "data", values) if mask is not None else values, mask=mask)
             )
+        if values.ndim > 1 and (values.ndim, values.dtype.str) != (2, "|u1"):
+            raise UnreadColumn(f"is an array of {values.dtype} with {values.ndim} dimensions: pass one of its columns")
         rows = values.tolist()  # None if masked; a row of bytes is a list of them
+        if values.dtype.kind == "S" and not all(row is None or row.isascii() for row in rows):
+            raise UnreadColumn(_DROPS_ZEROS)
         values = [None if None in row else bytes(row) for row in rows] if values.ndim > 1 else rows
     elif hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
         return _to_arrow(lambda: pa.chunked_array(values))
@@ -142,7 +147,7 @@ def _to_arrow(make: Callable[[], Any], values: Sequence[Any] = ()) -> Any:
     except UnicodeEncodeError:
         raise UnreadColumn("has text with half of a surrogate pair") from None
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise UnreadColumn(f"cannot be a column of Arrow: {' '.join(str(error).split())}") from None
+        raise UnreadColumn(f"cannot be a column of Arrow: {' '.join(str(error).split())}; {CAST}") from None
 
 
 def _of_pandas(series: Any) -> Any:
@@ -178,10 +183,37 @@ def readable(array: Any) -> Any:
         return array.cast(pa.decimal128(type.precision, type.scale))
     if isinstance(type, pa.BaseExtensionType) and type.extension_name not in (UUID, "arrow.bool8"):
         storage = array.storage if isinstance(array, pa.Array) else array.cast(type.storage_type)
-        if says_uuid(type.extension_name) and type.storage_type == pa.binary(16):
-            return storage.cast(pa.uuid())
-        return readable(storage)
+        return _uuids(storage) if says_uuid(type.extension_name) else readable(storage)
+    if pa.types.is_run_end_encoded(type) and isinstance(type.value_type, pa.BaseExtensionType):
+        chunks = array.chunks if hasattr(array, "chunks") else [array]
+        values = [readable(one.values).take(pa.array(_places_of_runs(one))) for one in chunks]
+        return pa.chunked_array(values, None if values else pa.string())
     return array
+
+
+def _uuids(storage: Any) -> Any:
+    """Return the array of UUIDs whose storage is bytes; text as it is.
+
+    Raises:
+        UnreadColumn: if some bytes are not a UUID.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if not (types.is_fixed_size_binary(storage.type) or types.is_binary(storage.type)):
+        return readable(storage)
+    try:
+        return storage.cast(pa.binary(16)).cast(pa.uuid())
+    except pa.ArrowInvalid:
+        raise UnreadColumn(f"is of UUIDs, and some have not 16 bytes: {CAST}") from None
+
+
+def _places_of_runs(array: Any) -> Any:
+    """Return the place of the value of each row of a run-end encoded array."""
+    import numpy as np
+
+    ends = np.clip(array.run_ends.to_numpy().astype(np.int64) - array.offset, 0, len(array))
+    return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
 
 def of_field(field: Any, array: Any) -> Any:
@@ -192,7 +224,8 @@ def of_field(field: Any, array: Any) -> Any:
     import pyarrow as pa
 
     name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("utf-8", "replace")
-    return readable(array.cast(pa.uuid()) if says_uuid(name) and array.type == pa.binary(16) else array)
+    is_storage = not isinstance(array.type, pa.BaseExtensionType)
+    return _uuids(array) if says_uuid(name) and is_storage else readable(array)
 
 
 # --- Columns of IDs as cells and identities ---------------------------------------------------------------------------
@@ -279,7 +312,8 @@ def _check_type(array: Any) -> None:
         types.is_null, types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
         types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary,
     )  # fmt: skip
-    if isinstance(kind, pa.BaseExtensionType) or any(is_known(kind) for is_known in known):
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    if any(is_known(kind) for is_known in known) or (is_extension and says_uuid(kind.extension_name)):
         return
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     raise TypeError(f"ids must be {_ALLOWED}, got {kind}: {WAS_TEXT if is_number else CAST}")
@@ -295,10 +329,7 @@ def _cells_of_arrow(array: Any) -> Cells:
         indexes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         return _placed(_cells_of_arrow(readable(array.dictionary)), indexes)
     if types.is_run_end_encoded(kind):
-        ends = np.clip(array.run_ends.to_numpy().astype(np.int64) - array.offset, 0, count)
-        return _placed(
-            _cells_of_arrow(readable(array.values)), np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        )
+        return _placed(_cells_of_arrow(readable(array.values)), _places_of_runs(array))
     is_uuid = isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUID
     nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if is_uuid or types.is_null(kind):  # a UUID is not a message ID, so its text is not needed
@@ -334,7 +365,7 @@ def _cells_of_numpy(array: NDArray[Any]) -> list[Cells] | tuple[Any, ...]:
         return [cells[0]._replace(nulls=is_masked)]
     if array.ndim == 1 and array.dtype.kind == "V" and array.dtype.names is None:
         array = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.dtype.itemsize)
-    if array.ndim == 1 and array.dtype.kind == "O":
+    if array.ndim == 1 and array.dtype.kind in "OT":  # objects, or text of NumPy's StringDType
         return tuple(array)
     if array.ndim == 2 and array.dtype == np.uint8:  # noqa: PLR2004, rows and their bytes
         count, width = array.shape
@@ -346,6 +377,8 @@ def _cells_of_numpy(array: NDArray[Any]) -> list[Cells] | tuple[Any, ...]:
         count, width = len(array), array.dtype.itemsize // np.dtype(unit).itemsize
         codes = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).view(unit).reshape(count, width)
         ends = np.arange(1, width + 1)
+        if unit is np.uint8 and (codes >= _ASCII).any():
+            raise TypeError(f"ids must be {_ALLOWED}; it {_DROPS_ZEROS}")
         lengths = np.max(np.where(codes != 0, ends, 0), axis=1, initial=0)
         text = np.where(codes < _ASCII, codes, 0).astype(np.uint8)  # 0 is not a hex digit either
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

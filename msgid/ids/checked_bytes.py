@@ -67,7 +67,8 @@ def is_missing(value: object) -> bool:
 
 def check_several(ids: object) -> None:
     """Raise `TypeError` if a single ID, or a value that cannot be iterated, is passed in place of several IDs."""
-    if isinstance(ids, str | bytes | bytearray | memoryview) or not hasattr(ids, "__iter__"):
+    is_single = isinstance(ids, str | bytes | bytearray | memoryview) or getattr(ids, "ndim", 1) == 0
+    if is_single or not hasattr(ids, "__iter__"):
         raise TypeError(f"ids must be an iterable of texts or bytes, or an array, got {quote(ids)}")
 
 

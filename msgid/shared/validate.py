@@ -136,7 +136,10 @@ def is_integer(value: object) -> TypeGuard[int]:
     >>> is_integer(7), is_integer(True), is_integer(7.0)
     (True, False, False)
     """
-    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+    # NumPy calls a timedelta64 an integer too, and lacks its index.
+    return type(value) is int or (
+        isinstance(value, Integral) and not isinstance(value, bool) and hasattr(value, "__index__")
+    )
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

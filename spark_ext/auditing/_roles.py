@@ -16,11 +16,11 @@ from msgid.audit.reduction import FIELDS, Relations
 from msgid.shared.moments import check_unit
 from msgid.shared.validate import quote
 from spark_ext._compat import try_cast
-from spark_ext.columns.column_types import integer_column, quoted_name, type_of
+from spark_ext.columns.column_types import integer_column, quoted_name, text_column, type_of
 from spark_ext.columns.crc import look_up, octet, word
 from spark_ext.columns.fingerprint import fingerprint_of
 from spark_ext.columns.id_text import v1_bytes
-from spark_ext.columns.identity import hex_text, id_identity, id_text, identity, text_column, without_padding
+from spark_ext.columns.identity import hex_text, id_identity, id_text, identity, without_padding
 from spark_ext.columns.moment_columns import micros_column, zoned_moment
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def micros_of(df: DataFrame, name: str | None, timezone: str | None) -> Column:
     micros = micros_column(df, name)
     if name is None or timezone is None or not isinstance(type_of(df, name), StringType):
         return micros
-    text = F.col(quoted_name(name))
+    text = text_column(df, name)
     zoned = F.when(text.rlike(_DATE_TIME), F.concat(text, F.lit(timezone)))
     return F.coalesce(F.unix_micros(zoned_moment(zoned)), micros)
 
@@ -230,13 +230,13 @@ def check_moments(df: DataFrame, argument: str, name: str, last: int | None, unr
     unread : bool
         Whether no row has a moment.
     """
-    type, value = type_of(df, name), F.col(quoted_name(name))
+    type = type_of(df, name)
     if not isinstance(type, IntegralType | StringType):
         return
     seconds = last is not None and 10**9 <= last // 1_000 < 3 * 10**9
     if not unread and not (seconds and argument == "timestamp"):
         return
-    text = value.cast("string")
+    text = text_column(df, name)
     number = F.when(text.rlike(_DIGITS), try_cast(text, "decimal(20, 0)"))
     ((greatest, least),) = df.agg(F.max(number), F.min(text)).collect()
     if greatest is not None:

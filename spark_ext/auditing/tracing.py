@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from msgid.audit.inputs import checked_columns
+from msgid.audit.inputs import check_named_by, checked_columns
 from msgid.audit.options import columns_in
 from msgid.audit.story import CHILD, MAIN
 from msgid.audit.tracing import Wanted
 from msgid.shared.validate import quote
-from spark_ext.auditing._roles import source_column
-from spark_ext.columns.column_types import quoted_name
-from spark_ext.columns.identity import check_ids, has_bytes, text_column
+from spark_ext.auditing._roles import kind_of, offset_column, source_column
+from spark_ext.columns.column_types import quoted_name, text_column
+from spark_ext.columns.identity import check_ids, has_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,9 +70,13 @@ def trace(id: Any, df: DataFrame, /, **columns: Unpack[ColumnNames]) -> DataFram
     if chosen.id is not None and wanted.ids:
         roles = {role: _is_any(df, "id", chosen.id, forms) for role, forms in wanted.by_role().items()}
     offsets = sorted(wanted.offsets())
-    if chosen.offset is not None and offsets and isinstance(df.schema[chosen.offset].dataType, IntegralType):
-        log = source_column(df, chosen)
-        at = [F.col(quoted_name(chosen.offset)).isin(offsets) & _is_of(wanted, log)]
+    if chosen.offset is not None and offsets:
+        # Spark skips files by the column itself, and not by its text.
+        is_integer = isinstance(df.schema[chosen.offset].dataType, IntegralType)
+        offset = F.col(quoted_name(chosen.offset)) if is_integer else offset_column(df, chosen.offset)
+        for name in filter(None, (*chosen.source, chosen.incarnation)):
+            check_named_by(name, kind_of(df, name), df.schema[name].dataType.simpleString())
+        at = [offset.isin(offsets) & _is_of(wanted, source_column(df, chosen))]
         roles[MAIN] = reduce(or_, [roles[MAIN], *at] if MAIN in roles else at)
     if parent is not None and wanted.ids:
         roles[CHILD] = _is_any(df, "parent", parent, wanted.by_role()[MAIN])

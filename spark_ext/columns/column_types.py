@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
 ColumnOrName = Column | str
 _VALUE = re.compile(
@@ -24,6 +24,8 @@ _VALUE = re.compile(
 )
 """Text that is a value and not the name of a column, except in backquotes: the name of a log, or of a time zone."""
 
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""The metadata of a field of CHAR or VARCHAR, which is text in a DataFrame."""
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 """The integer types, as `typeof` names them."""
 INTEGER_TYPES = (ByteType, ShortType, IntegerType, LongType)
@@ -90,6 +92,21 @@ def of_types(
     return lambda result: F.coalesce(result, F.when(F.lit(False), check.cast(returns)))
 
 
+def text_column(df: DataFrame, name: str) -> Column:
+    """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them.
+
+    Functions such as `rlike` refuse text of other collations.
+    """
+    field = df.schema[name]
+    text = F.col(quoted_name(name)).cast("string")
+    return F.rtrim(text) if is_char(field) or "RTRIM" in field.dataType.simpleString().upper() else text
+
+
+def is_char(field: StructField) -> bool:
+    """Return whether a column is of CHAR, so that Spark has padded its values with spaces."""
+    return str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
+
+
 def type_of(df: DataFrame, name: str) -> DataType | None:
     """Return the type of a column, or None if the DataFrame does not have it."""
     return next((field.dataType for field in df.schema if field.name == name), None)
@@ -97,9 +114,11 @@ def type_of(df: DataFrame, name: str) -> DataType | None:
 
 def integer_column(df: DataFrame, name: str) -> Column:
     """Return a column of integers, or of their digits as text, as bigint; NULL if it holds anything else."""
-    column, type = F.col(quoted_name(name)), type_of(df, name)
+    type = type_of(df, name)
     if isinstance(type, INTEGER_TYPES):
-        return column.cast("bigint")
+        return F.col(quoted_name(name)).cast("bigint")
     if isinstance(type, StringType):
-        return F.when(column.rlike(_INTEGER_DIGITS), try_cast(column, "bigint"))
-    raise ValueError(f"{name} must be a column of integers, got {'no column' if type is None else type.simpleString()}")
+        text = text_column(df, name)
+        return F.when(text.rlike(_INTEGER_DIGITS), try_cast(text, "bigint"))
+    got = "no column" if type is None else f"{type.simpleString()}: cast it to bigint"
+    raise ValueError(f"{name} must be a column of integers, got {got}")

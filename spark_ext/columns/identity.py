@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, DecimalType, DoubleType, FloatType, Nu
 from msgid import layout
 from msgid.ids.carriers import CAST, WAS_TEXT
 from spark_ext.columns.building import null_text
-from spark_ext.columns.column_types import column, quoted_name
+from spark_ext.columns.column_types import column, is_char, quoted_name, text_column
 from spark_ext.columns.id_text import V0_DIGITS, has_v1_shape, is_canonical_v0, is_hex, is_uuid
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from msgid.iggy.message import UuidOrder
     from spark_ext.columns.column_types import ColumnOrName
 
-_CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
-"""The metadata of a field of CHAR or VARCHAR, which is text in a DataFrame."""
 _INT64_DIGITS: Final = 19
 
 
@@ -37,18 +35,6 @@ def check_ids(df: DataFrame, argument: str, name: str) -> None:
         raise ValueError(
             f"`{argument}` must be a column of text or binary, got {name!r} of {type.simpleString()}: {cure}"
         )
-
-
-def text_column(df: DataFrame, name: str) -> Column:
-    """Return a column as text of Spark's default collation, without spaces at its end if the type ignores them."""
-    field = df.schema[name]
-    text = F.col(quoted_name(name)).cast("string")
-    return F.rtrim(text) if is_char(field) or "RTRIM" in field.dataType.simpleString().upper() else text
-
-
-def is_char(field: StructField) -> bool:
-    """Return whether a column is of CHAR, so that Spark has padded its values with spaces."""
-    return str(field.metadata.get(_CHAR, field.dataType.simpleString())).startswith("char")
 
 
 def without_padding(value: Column, field: StructField) -> Column:

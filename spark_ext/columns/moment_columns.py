@@ -12,7 +12,7 @@ from pyspark.sql.types import DateType, NullType, StringType, TimestampNTZType, 
 
 from msgid.shared.moments import SECONDS_OF_OUR_YEARS, UNIX_SECONDS_MAX, UNIX_SECONDS_MIN, last_moment
 from spark_ext._compat import try_cast
-from spark_ext.columns.column_types import INTEGER_TYPES, INTEGERS, integer_column, quoted_name, type_of
+from spark_ext.columns.column_types import INTEGER_TYPES, INTEGERS, integer_column, quoted_name, text_column, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,11 +94,9 @@ def _moments(df: DataFrame, name: str, of_millis: Callable[[Column], Column]) ->
     if isinstance(type, INTEGER_TYPES):
         return of_millis(column.cast("bigint"))
     if isinstance(type, StringType):
-        return F.coalesce(zoned_moment(column), of_millis(integer_column(df, name)))
-    raise ValueError(
-        f"{name} must be a column of timestamps with time zone, of integers or of text, "
-        f"got {'no column' if type is None else type.simpleString()}"
-    )
+        return F.coalesce(zoned_moment(text_column(df, name)), of_millis(integer_column(df, name)))
+    got = "no column" if type is None else f"{type.simpleString()}: cast it to timestamp"
+    raise ValueError(f"{name} must be a column of timestamps with time zone, of integers or of text, got {got}")
 
 
 def moment_in_utc(value: Column, type: DataType) -> Column:

@@ -13,8 +13,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from msgid import layout
 from spark_ext.columns.building import null_text
-from spark_ext.columns.column_types import integer_column, quoted_name, type_of
-from spark_ext.columns.identity import text_column
+from spark_ext.columns.column_types import integer_column, quoted_name, text_column, type_of
 from spark_ext.columns.making import position_id
 from spark_ext.columns.moment_columns import moment_column
 

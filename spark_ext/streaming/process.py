@@ -16,8 +16,8 @@ from spark_ext._arguments import check_dataframe, named_column, required_column
 from spark_ext._compat import type_named
 from spark_ext._private import use_own_python
 from spark_ext._shipping import check_workers, shipped, shipped_processor
-from spark_ext.columns.column_types import column, quoted_name
-from spark_ext.columns.identity import has_bytes, id_column, text_column, unpadded
+from spark_ext.columns.column_types import column, quoted_name, text_column
+from spark_ext.columns.identity import has_bytes, id_column, unpadded
 from spark_ext.columns.moment_columns import moment_in_utc
 from spark_ext.columns.reasons import CORRUPT, misfit_reason
 from spark_ext.streaming._processing.handling import Settings

@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 
 from msgid.shared import postgres_limits
 from msgid.shared.retrying import retry
-from msgid.shared.validate import to_install
-from spark_ext._arguments import check_dataframe
+from msgid.shared.validate import one_of, to_install
+from spark_ext._arguments import check_dataframe, check_name
 from spark_ext._private import python_error_in, use_own_python
 from spark_ext._shipping import shipped
 from spark_ext.columns.column_types import quoted_name
@@ -266,14 +266,24 @@ def upsert_postgres(
     >>> query = orders.writeStream.foreachBatch(write).start()  # doctest: +SKIP
     """
     check_dataframe(batch_df, "batch_df")
-    parts = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
-    if len(parts) not in (1, 2) or not all(parts):
+    if batch_df.isStreaming:
+        raise ValueError("cannot write a stream: call `upsert_postgres` in its foreachBatch")
+    if not isinstance(conninfo, str):
+        raise TypeError(f"conninfo must be text, got a value of type {type(conninfo).__name__}")
+    parts = (
+        tuple(table.split(".")) if isinstance(table, str) else tuple(table) if isinstance(table, tuple | list) else ()
+    )
+    if len(parts) not in (1, 2) or not all(isinstance(part, str) and part for part in parts):
         raise ValueError(f"table must be a name or a schema and a name, got {table!r}")
     for name in (*parts[:-1], f"{parts[-1]}_conflicts", *batch_df.columns):
         if len(name.encode()) > _NAME_LENGTH:
             raise ValueError(f"a name in PostgreSQL must have at most {_NAME_LENGTH} bytes of UTF-8, got {name!r}")
-    keys = (key,) if isinstance(key, str) else tuple(key)
-    order = () if latest_by is None else (latest_by,) if isinstance(latest_by, str) else tuple(latest_by)
+    one_of("key_is_id", key_is_id, (True, False, None))
+    one_of("evolve", evolve, (True, False))
+    keys, order = _columns_of("key", key), () if latest_by is None else _columns_of("latest_by", latest_by)
+    for names in (keys, order, batch_df.columns):
+        if twice := [name for name in names if list(names).count(name) > 1]:
+            raise ValueError(f"cannot write the column {twice[0]!r} several times: name each column once")
     is_empty = latest_by is not None and not order
     if not keys or is_empty or not {*keys, *order} <= {*batch_df.columns}:
         raise ValueError(f"key and latest_by must be of {batch_df.columns}, got key={key!r}, latest_by={latest_by!r}")
@@ -308,6 +318,14 @@ def upsert_postgres(
             raise
         raise PostgresError(said) from error
     return Upserted(*(sum(row[index] for row in counts) for index in range(3)))
+
+
+def _columns_of(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns of an argument, which is a name or several."""
+    several = tuple(names) if isinstance(names, tuple | list) else (names,)
+    for name in several:
+        check_name(argument, name)
+    return several
 
 
 def _check_ordered(name: str, type: Any) -> None:

@@ -1,4 +1,4 @@
-"""The tests of this folder need PySpark 4.1 with the JAR files of Delta and Iceberg: `tests/systems` starts them.
+"""The tests of this folder need PySpark with the JAR file of Delta or Iceberg: `tests/systems` starts them.
 
 The fixture `spark` is that of all tests; the settings of the JAR files come from `spark-defaults.conf`.
 """
@@ -13,4 +13,4 @@ from systems.conftest import seed  # noqa: F401, the fixture of the tests that s
 def lakehouse():
     """Skip the tests in another environment."""
     if "LAKEHOUSE" not in os.environ:
-        pytest.skip("tests/systems/test_lakehouse.py runs this test with PySpark 4.1 and its JAR files")
+        pytest.skip("tests/systems/test_lakehouse.py runs this test with a JAR file")

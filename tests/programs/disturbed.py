@@ -79,6 +79,9 @@ def run(url, how, trouble, folder, adaptive, partitions):
     rows = spark.range(0, ROWS, 1, int(partitions)).withColumnRenamed("id", "n")
     if how == "assign before":
         made = rows.withColumn("id", spark_ext.assign_id("run", 0)).repartition(6)
+    elif how == "assign in SQL":
+        spark_ext.register(spark)
+        made = rows.selectExpr("n", "msgid_assign() AS id").repartition(6)
     else:
         shuffled = rows.repartition(4)
         made = {

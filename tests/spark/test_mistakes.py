@@ -67,6 +67,33 @@ BATCH = [
     ),
     (lambda df: ids.upsert_postgres(PANDAS, "", "t"), "batch_df must be a DataFrame of Spark, got Empty DataFrame"),
     (
+        lambda df: ids.upsert_postgres(df, "", None),
+        "table must be a name or a schema and a name, got None",
+    ),
+    (
+        lambda df: ids.upsert_postgres(df, "", ("a", 1)),
+        "table must be a name or a schema and a name, got ('a', 1)",
+    ),
+    (
+        lambda df: ids.upsert_postgres(df, "", "t", key_is_id="no"),
+        "key_is_id must be one of True, False, None, got 'no'",
+    ),
+    (lambda df: ids.upsert_postgres(df, 5, "t"), "conninfo must be text, got a value of type int"),
+    (lambda df: ids.upsert_postgres(df, "", "t", key=None), "key must be the name of a column, got None"),
+    (lambda df: ids.upsert_postgres(df, "", "t", key=["id", 1]), "key must be the name of a column, got 1"),
+    (
+        lambda df: ids.upsert_postgres(df, "", "t", latest_by=F.col("at")),
+        "latest_by must be the name of a column, got Column<'at'>",
+    ),
+    (
+        lambda df: ids.upsert_postgres(df, "", "t", key=["id", "id"]),
+        "cannot write the column 'id' several times: name each column once",
+    ),
+    (
+        lambda df: ids.upsert_postgres(df.select("id", "id"), "", "t"),
+        "cannot write the column 'id' several times: name each column once",
+    ),
+    (
         lambda df: ids.segment_report(PANDAS, RetentionPolicy(5), NOW),
         "messages must be a DataFrame of Spark, got Empty",
     ),
@@ -128,6 +155,7 @@ STREAM = [
         lambda df: ids.write_once(df, 5, "table", app_id="a"),
         "cannot write a stream: call `write_once` in its foreachBatch",
     ),
+    (lambda df: ids.upsert_postgres(df, "", "t"), "cannot write a stream: call `upsert_postgres` in its foreachBatch"),
     (lambda df: ids.process(df, "label", lambda state, message: state), "handler must take three arguments (state, m"),
     (ids.deduplicate, "a stream needs `timestamp` and `within`"),
     (ids.audit, "cannot audit a stream: audit the table that it writes"),

@@ -1,8 +1,8 @@
-"""PySpark 4.1 with the JAR files of Delta and Iceberg, as an environment for processes that the tests start.
+"""PySpark with the JAR file of Delta or Iceberg, as an environment for processes that the tests start.
 
-No JAR of Delta or Iceberg is published for the newest PySpark. So a folder with PySpark 4.1 stands before the packages
-of this environment, and `spark-defaults.conf` has the settings that the documentation of both formats names. Each
-process with this environment starts Spark as a user of such a cluster does, without settings of its own.
+Neither JAR is published for the newest PySpark. So a folder with the newest PySpark that a JAR supports stands before
+the packages of this environment, and `spark-defaults.conf` has the settings that the documentation of the format names.
+Each process with this environment starts Spark as a user of such a cluster does, without settings of its own.
 """
 
 from __future__ import annotations
@@ -12,45 +12,65 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from systems.maven import CACHE, class_path
 
-PYSPARK = "pyspark==4.1.*"
-DELTA = "io.delta:delta-spark_4.1_2.13:4.3.1"
-ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 """A database for Iceberg's JDBC catalog."""
+
+
+class Lake(NamedTuple):
+    """A format, with the newest JAR file and the newest PySpark that the JAR supports."""
+
+    name: str
+    pyspark: str
+    artifacts: tuple[str, ...]
+    settings: dict[str, str]
+
+
+DELTA = Lake(
+    "delta",
+    "pyspark==4.2.*",
+    ("io.delta:delta-spark_4.2_2.13:4.4.0",),
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # 50 by default: each look at a small table has as many tasks
+        "spark.databricks.delta.snapshotPartitions": "2",
+    },
+)
+ICEBERG = Lake(
+    "iceberg",
+    "pyspark==4.1.*",
+    ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0", SQLITE),
+    {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+)
 OWN = ("delta-", "iceberg-", "sqlite-", "unitycatalog-")
 """The JAR files that Spark lacks; it has the others in versions of its own."""
-SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: each look at a small table has as many tasks
-    "spark.driver.memory": "1g",
-}
 INSTALL_SECONDS, TEST_SECONDS, NIGHT_SECONDS = 900, 900, 7200
 
 
 class Lakehouse:
-    """The environment of processes that run PySpark 4.1 with both JAR files.
+    """The environment of processes that run PySpark with the JAR file of a format.
 
     Args:
+        lake: The format.
         folder: An empty folder for the settings and the tables of Spark's catalog.
         options: Options of pytest for all tests.
     """
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        found = Path(class_path("lakehouse", [DELTA, ICEBERG, SQLITE])).parent.glob("*.jar")
+    def __init__(self, lake: Lake, folder: Path, *options: str) -> None:
+        found = Path(class_path(f"lakehouse-{lake.name}", [*lake.artifacts])).parent.glob("*.jar")
         jars = ":".join(sorted(str(jar) for jar in found if jar.name.startswith(OWN)))
-        settings = {**SETTINGS, "spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars}
-        settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")
+        settings = {**lake.settings, "spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars}
+        settings |= {"spark.driver.memory": "1g", "spark.sql.warehouse.dir": str(folder / "warehouse")}
         lines = "".join(f"{key} {value}\n" for key, value in settings.items())
         (folder / "spark-defaults.conf").write_text(lines, encoding="utf-8")
         self.environment = {
             **os.environ,
-            "PYTHONPATH": str(_installed(PYSPARK)),
+            "PYTHONPATH": str(_installed(lake.pyspark)),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_CONF_DIR": str(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,9 +1,9 @@
-"""Delta and Iceberg with their JAR files: the tests in `tests/lakehouse` run in one process per format."""
+"""Delta and Iceberg with their newest JAR files: the tests in `tests/lakehouse` run in one process per format."""
 
 from pathlib import Path
 
 import pytest
-from systems.lakehouse import Lakehouse
+from systems import lakehouse
 
 pytestmark = pytest.mark.systems
 
@@ -12,36 +12,45 @@ DELTA, ICEBERG = str(TESTS / "delta"), str(TESTS / "iceberg")
 DAY, NIGHT = "systems and not (faults or variants)", "systems and (faults or variants)"
 
 
-@pytest.fixture(scope="module")
-def lakehouse(tmp_path_factory, request):
-    """Return an environment of PySpark 4.1 with both JAR files."""
+def environment(lake, tmp_path_factory, request):
+    """Return an environment of PySpark with the JAR file of a format."""
     options = ["--update-golden"] if request.config.getoption("--update-golden") else []
-    return Lakehouse(tmp_path_factory.mktemp("lakehouse"), *options)
+    return lakehouse.Lakehouse(lake, tmp_path_factory.mktemp(lake.name), *options)
 
 
-def test_delta(lakehouse):
+@pytest.fixture(scope="module")
+def delta(tmp_path_factory, request):
+    return environment(lakehouse.DELTA, tmp_path_factory, request)
+
+
+@pytest.fixture(scope="module")
+def iceberg(tmp_path_factory, request):
+    return environment(lakehouse.ICEBERG, tmp_path_factory, request)
+
+
+def test_delta(delta):
     """The tests of Delta pass with Delta's JAR."""
-    lakehouse.run_tests(DELTA, "-m", DAY)
+    delta.run_tests(DELTA, "-m", DAY)
 
 
 @pytest.mark.faults
-def test_delta_through_connect(lakehouse):
+def test_delta_through_connect(delta):
     """They pass through Spark Connect, too."""
-    lakehouse.run_tests(DELTA, "-m", DAY, "--connect")
+    delta.run_tests(DELTA, "-m", DAY, "--connect")
 
 
 @pytest.mark.faults
-def test_delta_at_night(lakehouse, seed):
+def test_delta_at_night(delta, seed):
     """Each feature of Delta has a table of its own, and drivers are killed."""
-    lakehouse.run_tests(DELTA, "-m", NIGHT, "--seed", str(seed), "-s")
+    delta.run_tests(DELTA, "-m", NIGHT, "--seed", str(seed), "-s")
 
 
-def test_iceberg(lakehouse):
+def test_iceberg(iceberg):
     """The tests of Iceberg pass with Iceberg's JAR."""
-    lakehouse.run_tests(ICEBERG, "-m", DAY)
+    iceberg.run_tests(ICEBERG, "-m", DAY)
 
 
 @pytest.mark.faults
-def test_iceberg_at_night(lakehouse, seed):
+def test_iceberg_at_night(iceberg, seed):
     """Iceberg tables hold each row once after kills, compaction and expiry."""
-    lakehouse.run_tests(ICEBERG, "-m", NIGHT, "--seed", str(seed), "-s")
+    iceberg.run_tests(ICEBERG, "-m", NIGHT, "--seed", str(seed), "-s")

@@ -44,15 +44,15 @@ def object_array(values):
 class OwnUuid(pa.ExtensionType):
     """A type of UUIDs as programs made them before Arrow had one."""
 
-    def __init__(self):
-        super().__init__(pa.binary(16), "my_package.uuid")
+    def __init__(self, storage=None):
+        super().__init__(storage or pa.binary(16), "my_package.uuid")
 
     def __arrow_ext_serialize__(self):
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type, serialized):
-        return cls()
+        return cls(storage_type)
 
 
 RAW_IDS = (V1, V0, V1)
@@ -64,6 +64,8 @@ COLUMNS = [
     column("list of `uuid.UUID` and text", (*UUIDS, V1), lambda: [*UUIDS, V1]),
     column("NumPy text (U)", MIXED, lambda: np.array(MIXED)),
     column("NumPy text (S)", MIXED, lambda: np.array(MIXED, "S")),
+    column("NumPy text (StringDType)", MIXED, lambda: np.array(MIXED, np.dtypes.StringDType())),
+    column("NumPy bytes (S)", RAW_IDS, lambda: np.array(RAW, "S17")),
     column("NumPy bytes (V)", (V1, V1), lambda: np.array([RAW[0], RAW[0]], "V17")),
     column("NumPy uint8, a row per ID", (V1, V1), lambda: np.frombuffer(RAW[0] * 2, np.uint8).reshape(2, 17)),
     column("NumPy objects", (*UUIDS, V1), lambda: object_array([*UUIDS, V1])),
@@ -88,10 +90,13 @@ COLUMNS = [
         pa.array([0, 1, 0]), pa.array([one.bytes for one in UUIDS[:2]], pa.uuid()))),
     of_arrow("extension type named `my_package.uuid`", UUIDS, lambda: pa.ExtensionArray.from_storage(
         OwnUuid(), pa.array([one.bytes for one in UUIDS], pa.binary(16)))),
+    of_arrow("`my_package.uuid` over bytes of any length", UUIDS, lambda: pa.ExtensionArray.from_storage(
+        OwnUuid(pa.binary()), pa.array([one.bytes for one in UUIDS], pa.binary()))),
     of_arrow("chunked uuid", UUIDS, lambda: pa.chunked_array([pa.array([one.bytes], pa.uuid()) for one in UUIDS])),
     of_arrow("int64", NUMBERS, lambda: pa.array([1, 2])),
     of_arrow("decimal128", NUMBERS, lambda: pa.array([*map(int, NUMBERS)], pa.decimal128(38))),
     of_arrow("double", NUMBERS, lambda: pa.array([*map(float, NUMBERS)])),
+    of_arrow("bool8", (V1,), lambda: pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))),
     of_arrow("list", (V1,), lambda: pa.array([[V1]])),
     of_arrow("struct", (V1,), lambda: pa.array([{"id": V1}])),
     column("pandas object", (*UUIDS, V1), lambda: package("pandas").Series([*UUIDS, V1], dtype=object)),
@@ -201,6 +206,39 @@ def test_a_comparison_of_uuids_with_their_bare_bytes_names_the_cause():
     assert ["16 bytes or 32 digits" in one.meaning for one in found if one.check == "lost_messages"] == [True]
     apart = audit.compare(UUIDS, [V1, V0]).findings
     assert ["16 bytes" in one.meaning for one in apart if one.check == "lost_messages"] == [False]
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (lambda: np.frombuffer(RAW[0] * 2, np.int8).reshape(2, 17), "is an array of int8 with 2 dimensions: pass one"),
+        (lambda: np.array([[V1], [V0]]), "is an array of <U34 with 2 dimensions: pass one of its columns"),
+        (lambda: [1j, 2j], "cannot be a column of Arrow: .*; cast it to text"),
+        (lambda: [UUIDS[0], 1.5], "has values of several types, float and str: pass one type"),
+        (lambda: pa.ExtensionArray.from_storage(OwnUuid(pa.binary()), pa.array([b"x"])), "is of UUIDs, and some have"),
+    ],
+)
+def test_column_that_is_not_read_is_one_line_with_its_name(column, says):
+    with pytest.raises(ValueError, match=f"'id' {says}") as error:
+        audit.audit_table({"id": column(), "offset": [0, 1][: len(column())]}, id="id")
+    assert "\n" not in str(error.value)
+
+
+def test_runs_of_a_type_of_uuids_of_a_program_are_uuids():
+    """PyArrow drops the name of such a type when it reads a file, so files are not in the table of carriers."""
+    values = pa.ExtensionArray.from_storage(OwnUuid(), pa.array([one.bytes for one in UUIDS[:2]], pa.binary(16)))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), values)
+    expected = [str(UUIDS[0]), str(UUIDS[0]), str(UUIDS[1])]
+    for ids in (runs, pa.chunked_array([runs])):
+        assert audit.audit_ids(ids).to_json() == audit.audit_ids(expected).to_json()
+    assert audit.audit_ids(runs.slice(1, 2)).to_json() == audit.audit_ids(expected[1:]).to_json()
+
+
+@pytest.mark.parametrize("function", [audit.audit_ids, audit.doctor, msgid.parse_batch])
+def test_an_array_without_a_dimension_is_one_value(function):
+    """It can be iterated as text, and its characters are not IDs."""
+    with pytest.raises(TypeError, match="ids must be an iterable of texts or bytes, or an array, got array"):
+        function(np.array(V1))
 
 
 # --- Functions that take an ID ---

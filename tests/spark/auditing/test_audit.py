@@ -395,3 +395,22 @@ def test_naming_a_column_leaves_the_others_known(spark):
     assert json.loads(expected)["findings"]
     for named in ({}, {"content": "content"}, {"source": ["source"]}, {"offset": "offset"}):
         assert spark_ext.audit(df, **named).to_json() == expected
+
+
+def test_offsets_and_times_are_text_of_each_type(spark, tmp_path):
+    """Spark pads a CHAR with spaces, and its functions refuse most collations."""
+    rows = [("0", "2026-01-01T00:00:00Z"), ("1", "2026-01-01T00:00:02Z"), ("3", "2026-01-01T00:00:01Z")]
+    spark.sql(f"CREATE TABLE offsets_of_char (o char(9), t char(40)) USING parquet LOCATION '{tmp_path / 'chars'}'")
+    try:
+        spark.sql("INSERT INTO offsets_of_char VALUES " + ", ".join(map(str, rows)))
+        text = spark.createDataFrame(rows, "o string, t string")
+        for df in (
+            text,
+            spark.table("offsets_of_char"),
+            text.selectExpr("o COLLATE UNICODE_CI AS o", "t COLLATE UTF8_BINARY_RTRIM AS t"),
+        ):
+            report = spark_ext.audit(df, id=None, offset="o", timestamp="t")
+            found = [(row.check, row["count"]) for row in report.findings.collect()]
+            assert found == [("missing_offsets", 1), ("time_backwards", 1)], df.schema
+    finally:
+        spark.sql("DROP TABLE offsets_of_char")

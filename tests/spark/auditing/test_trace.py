@@ -32,6 +32,20 @@ def test_row_of_a_position_is_found(spark, id):
     assert [row.partition for row in spark_ext.trace(id, df).collect()] == [1]
 
 
+def test_position_is_found_by_offsets_of_each_type_that_an_audit_reads(spark):
+    """A type that is not read is refused: else no row would be found, and no error."""
+    rows = spark.createDataFrame([("orders", 1, 700), ("orders", 1, 701)], "topic string, partition int, n long")
+    for type in ("string", "decimal(20,0)"):
+        df = rows.selectExpr("topic", "partition", "n", f"CAST(n AS {type}) AS offset")
+        assert [row.n for row in spark_ext.trace("orders/1:700", df).collect()] == [700], type
+    for expression, says in {
+        "CAST(n AS double) AS offset": "offset must be a column of integers, got double: cast it to bigint",
+        "array(n) AS offset": "offset must be a column of integers, got array<bigint>: cast it to bigint",
+    }.items():
+        with pytest.raises(ValueError, match=says):
+            spark_ext.trace("orders/1:700", rows.selectExpr("topic", "partition", expression))
+
+
 @pytest.mark.parametrize("form", [str, str.lower, bytes.fromhex])
 def test_one_of_five_files_is_read(spark, tmp_path, form):
     """The pages of the other files are overwritten: a query that read them would fail. Their statistics stay."""

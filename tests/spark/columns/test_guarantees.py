@@ -94,6 +94,14 @@ def test_numbers_assigned_before_a_shuffle_stay_the_same(classic, tmp_path, trou
 
 
 @pytest.mark.kills
+def test_numbers_of_sql_have_one_node_when_tasks_run_again(classic, tmp_path):
+    """Spark computes the node in a subquery, once before the tasks, and its attempts of a task have that node."""
+    rows, _ = disturbed("assign in SQL", "executor", tmp_path / "run")
+    assert len(rows) == len({id for _, id in rows}) == 20_000
+    assert len({msgid.MessageId(id).node for _, id in rows}) == 1
+
+
+@pytest.mark.kills
 def test_numbers_assigned_after_a_shuffle_change_unless_sorted(classic, tmp_path):
     """After a shuffle, a stage that is run again numbers its rows otherwise: many get another row's id.
 

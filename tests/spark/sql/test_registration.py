@@ -84,6 +84,14 @@ def test_msgid_assign_never_repeats_an_id(registered, tmp_path):
     assert {id.origin for id in ids} == {"assigned"}
 
 
+@pytest.mark.details
+def test_msgid_assign_in_another_query_of_a_dataframe_has_another_node(registered):
+    """A plan keeps the seed of `uuid()`, also one that Spark Connect has cached; the time of each query is its own."""
+    df = registered.sql("SELECT msgid_assign() AS id FROM range(3)")
+    first, second = ({row.id for row in one.collect()} for one in (df, df.where("true")))
+    assert (len(first), first & second) == (3, set())
+
+
 def test_msgid_assign_numbers_the_rows_of_one_call(registered):
     """One call in one statement has one node and one time, however often a task runs."""
     made = registered.sql("SELECT msgid_assign() AS id FROM range(0, 300, 1, 3)")

@@ -191,7 +191,7 @@ def test_offsets_of_all_kinds_are_read():
         report = audit.audit_table(pa.table({"offset": column}), id=None, offset="offset")
         assert found(report) == {("missing_offsets", "log"): (1, "1")}
         assert report.notes[-1] == "4 rows lack a source or a valid offset, and so do not count in any log."
-    with pytest.raises(ValueError, match=r"offset must be a column of integers, got double; .* type Int64"):
+    with pytest.raises(ValueError, match=r"`offset` must be a column of integers, got .* of double: .* type Int64"):
         audit.audit_table(pa.table({"offset": [1.5]}), id=None, offset="offset")
 
 

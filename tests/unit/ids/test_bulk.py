@@ -171,7 +171,7 @@ def test_parse_batch_of_nothing_gives_empty_columns(msgid):
         (pa.array([[V1]]), "a column of text, bytes or UUIDs, got list<.*>: cast it to text"),
         (np.array([1, 2]), "a NumPy array of text, objects, or uint8"),
         (np.zeros((2, 2, 17), np.uint8), "a NumPy array of text"),
-        (np.array(V1), "a NumPy array of text"),
+        (np.array(V1), "ids must be an iterable of texts or bytes, or an array, got array"),
         (7, "ids must be an iterable"),
     ],
 )
