@@ -186,7 +186,7 @@ def readable(array: Any) -> Any:
         return _uuids(storage) if says_uuid(type.extension_name) else readable(storage)
     if pa.types.is_run_end_encoded(type) and isinstance(type.value_type, pa.BaseExtensionType):
         chunks = array.chunks if hasattr(array, "chunks") else [array]
-        values = [readable(one.values).take(pa.array(_places_of_runs(one))) for one in chunks]
+        values = [readable(one.values).take(pa.array(_indexes_of_runs(one))) for one in chunks]
         return pa.chunked_array(values, None if values else pa.string())
     return array
 
@@ -208,8 +208,8 @@ def _uuids(storage: Any) -> Any:
         raise UnreadColumn(f"is of UUIDs, and some have not 16 bytes: {CAST}") from None
 
 
-def _places_of_runs(array: Any) -> Any:
-    """Return the place of the value of each row of a run-end encoded array."""
+def _indexes_of_runs(array: Any) -> Any:
+    """Return the index of the value of each row of a run-end encoded array."""
     import numpy as np
 
     ends = np.clip(array.run_ends.to_numpy().astype(np.int64) - array.offset, 0, len(array))
@@ -327,9 +327,9 @@ def _cells_of_arrow(array: Any) -> Cells:
     if types.is_dictionary(kind):
         # Arrow cannot write out a dictionary whose rows are more than 2 GiB of text.
         indexes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return _placed(_cells_of_arrow(readable(array.dictionary)), indexes)
+        return _at_indexes(_cells_of_arrow(readable(array.dictionary)), indexes)
     if types.is_run_end_encoded(kind):
-        return _placed(_cells_of_arrow(readable(array.values)), _places_of_runs(array))
+        return _at_indexes(_cells_of_arrow(readable(array.values)), _indexes_of_runs(array))
     is_uuid = isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUID
     nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if is_uuid or types.is_null(kind):  # a UUID is not a message ID, so its text is not needed
@@ -346,8 +346,8 @@ def _cells_of_arrow(array: Any) -> Cells:
     return Cells(np.frombuffer(data or b"", np.uint8), offsets, is_text, nulls)
 
 
-def _placed(cells: Cells, indexes: NDArray[np.int64]) -> Cells:
-    """Return cells with a place for each row of a column; -1 is NULL."""
+def _at_indexes(cells: Cells, indexes: NDArray[np.int64]) -> Cells:
+    """Return cells with an index for each row of a column; -1 is NULL."""
     import numpy as np
 
     return cells._replace(indexes=indexes if cells.indexes is None else np.append(cells.indexes, -1)[indexes])

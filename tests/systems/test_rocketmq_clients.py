@@ -79,7 +79,7 @@ def test_batch_of_the_go_client_has_no_ids(rocketmq, go):
     rows = {row["body"].decode(): Record.of(row) for row in sent}
     in_broker = in_log(rocketmq, topic)
     for body, result in zip(words("single", COUNT), results, strict=False):
-        assert rows[body].original == result["msgId"] == result["msgId"][:-8].upper() + result["msgId"][-8:].lower()
+        assert rows[body].original == result["msgId"] == result["msgId"][:-16].upper() + result["msgId"][-16:].lower()
         assert result["offsetMsgId"] == offset_id(rocketmq, in_broker[body.encode()])
     assert results[-1]["msgId"] == ""
     places = [offset_id(rocketmq, in_broker[body.encode()]) for body in words("batch", COUNT)]

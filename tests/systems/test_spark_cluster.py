@@ -26,6 +26,7 @@ def count(state, message, context):
 JOB = """
 import json, os
 from pyspark.sql import SparkSession, functions as F
+import msgid
 import spark_ext as ids
 from handlers import count
 
@@ -52,6 +53,7 @@ found = {
     "generate_id": spark.range(0, 9, 1, 3).select(ids.generate_id()).distinct().count(),
     "iggy": ids.messages(spark.read.format("iggy").load(os.environ["SEGMENTS"])).count(),
     "cores": [row.core for row in spark.range(0, 9, 1, 3).mapInArrow(cores, "core string").distinct().collect()],
+    "driver": msgid.backend,
 }
 print(json.dumps(found))
 """
@@ -106,10 +108,10 @@ def test_each_way_of_the_guide_runs_as_typed(spark_cluster, work, way, core):
     """Every function with a Python worker runs, and the executors have the core that the guide's table names."""
     done = typed(spark_cluster, work, commands(way))
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {**EXPECTED, "cores": [core]}
-    assert ("CoreNote" in done.stdout + done.stderr) == (
-        core == "python" and "msgid.zip/" not in done.stdout + done.stderr
-    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    driver = seen.pop("driver")
+    assert seen == {**EXPECTED, "cores": [core]}
+    assert ("CoreNote" in done.stdout + done.stderr) == (driver != core)
 
 
 FAILS = {
@@ -203,8 +205,12 @@ def test_job_of_the_guide_runs_as_typed(spark_cluster, work, clone):
     if alone is not None:
         shutil.copytree(work / "orders", alone / "orders")
         done = typed(spark_cluster, work, f"python -m spark_ext ids {alone}/orders --format json --output out", **there)
-        assert done.returncode == 1
-        assert "Error: " in done.stderr.splitlines()[-1]
+        # Spark starts a task that failed again, maybe on a worker that has the folder. Then the table is whole.
+        if done.returncode == 0:
+            assert "3 rows of" in done.stdout
+        else:
+            assert done.returncode == 1
+            assert "Error: " in done.stderr.splitlines()[-1]
 
 
 CONNECT = """
