@@ -369,6 +369,7 @@ def test_command_audits_message_tables_and_outputs_of_process(spark, tmp_path):
 TUTORIAL = Path(__file__).parents[3] / "docs" / "pages" / "tutorial" / "audit.md"
 
 
+@pytest.mark.details
 @pytest.mark.skipif(not TUTORIAL.exists(), reason="the tests run outside the repository")
 def test_tutorial_of_the_audit_has_the_same_report_on_spark(spark, tmp_path):
     """The Spark part of the tutorial gives the output that it shows."""
@@ -397,6 +398,7 @@ def test_naming_a_column_leaves_the_others_known(spark):
         assert spark_ext.audit(df, **named).to_json() == expected
 
 
+@pytest.mark.details
 def test_offsets_and_times_are_text_of_each_type(spark, tmp_path):
     """Spark pads a CHAR with spaces, and its functions refuse most collations."""
     rows = [("0", "2026-01-01T00:00:00Z"), ("1", "2026-01-01T00:00:02Z"), ("3", "2026-01-01T00:00:01Z")]

@@ -89,10 +89,8 @@ def test_random_sides_have_the_report_of_python(spark, tmp_path, seed):
         assert report.to_json() == local.to_json()
 
 
-@pytest.mark.parametrize(
-    ("by_id", "repeated"),
-    [(False, "duplicate_messages"), pytest.param(True, "duplicate_ids", marks=pytest.mark.details)],
-)
+@pytest.mark.details
+@pytest.mark.parametrize(("by_id", "repeated"), [(False, "duplicate_messages"), (True, "duplicate_ids")])
 def test_rows_of_a_check_are_dataframes(spark, tmp_path, by_id, repeated):
     """They have the columns of their tables; rows of a changed message stand side by side."""
     tables = sides(2)

@@ -49,7 +49,8 @@ def test_uuids_are_text_beside_columns_of_every_type(spark, tmp_path):
         assert rows.drop("order").sort("tiny").collect() == spark.read.parquet(plain).sort("tiny").collect()
 
 
-@pytest.mark.parametrize("first", [pytest.param("typed", marks=pytest.mark.details), "bytes"])
+@pytest.mark.details
+@pytest.mark.parametrize("first", ["typed", "bytes"])
 def test_a_column_is_of_uuids_if_any_file_of_the_folder_says_so(spark, tmp_path, first):
     """Bytes of other lengths have their own identity."""
     (tmp_path / "day=1").mkdir()
@@ -84,6 +85,7 @@ def test_columns_that_are_not_read_beside_uuids_are_named(spark, tmp_path):
         spark_ext.read_table(spark, str(folder))
 
 
+@pytest.mark.details
 def test_uuids_of_a_delta_table_of_delta_rs_are_text(spark, tmp_path):
     """Its log says binary; only the Arrow schema in the footers says UUID."""
     deltalake = pytest.importorskip("deltalake")

@@ -137,6 +137,7 @@ def test_write_once_in_a_query_is_named_by_it(spark, connect, tmp_path):
     assert spark.read.parquet(str(tmp_path / "out")).count() == 5
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("format", BOTH)
 def test_write_once_batch_after_a_restored_checkpoint_is_refused(spark, connect, tmp_path, format):
     """It has the number of the table's last batch and other rows; a replay of that batch is still no error."""

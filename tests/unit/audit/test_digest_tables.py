@@ -66,6 +66,7 @@ def test_digest_has_one_row_of_64_bytes_per_block():
     assert made["form"].unique().to_pylist() == ["offset, id, content"]
 
 
+@pytest.mark.details
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1 << 30), parts=st.integers(1, 5), table=st.sampled_from([queue(60), hostile(60)]))
 def test_digests_of_parts_merge_in_any_order_to_the_same_bytes(seed, parts, table):
