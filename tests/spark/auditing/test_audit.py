@@ -211,6 +211,7 @@ def test_lists_of_a_report_are_dataframes(spark):
 COLUMNS = Columns("id", ("source",), offset="offset", timestamp="timestamp", content=("content",), landed="landed")
 
 
+@pytest.mark.details
 def test_statements_about_rows_need_no_python_worker(spark, connect, tmp_path):
     """Spark's own functions read each row, 32 offsets of a log at a time."""
     moments = pa.array([AT] * 3, pa.timestamp("us", "UTC"))

@@ -122,6 +122,7 @@ def test_contents_of_other_kinds_are_refused_as_in_python(spark):
         spark_ext.compare(*sides)
 
 
+@pytest.mark.details
 def test_sides_have_columns_of_their_own(spark):
     """The rows of Spark's Kafka source are compared with a table of other names."""
     sent = spark.createDataFrame([("orders", 0, n) for n in range(4)], "topic string, partition int, offset bigint")

@@ -194,6 +194,7 @@ def test_write_once_a_batch_goes_to_a_table_in_one_call(spark, tmp_path, format)
     assert log.read_text().split() == ["True", "False"] * 4 + ["True", "False"]
 
 
+@pytest.mark.details
 @pytest.mark.parametrize("format", BOTH)
 def test_write_once_another_checkpoint_never_reports_rows_it_did_not_write(spark, connect, tmp_path, format):
     """Batch 0 of a second query is not batch 0 of the first: Parquet rejects it, and Delta has the rows of both."""

@@ -120,6 +120,7 @@ def test_spelling_of_an_id_does_not_change_the_digest():
     assert audit.digest(first, offset="offset") == audit.digest(second, offset="offset")
 
 
+@pytest.mark.details
 def test_comparison_of_digests_names_the_messages_and_reads_their_blocks(tmp_path):
     """One lost, one changed and one extra message: three blocks of each side are read."""
     sent = queue(200_000, 1)
