@@ -54,9 +54,7 @@ def session(*, quiet: bool = False) -> SparkSession:
             logging = Path(__file__).with_name("log4j2.properties").as_uri()
             wanted = {
                 "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": str(
-                    not quiet and sys.stderr.isatty()
-                ).lower(),  # Spark's own progress bar
+                "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() and not quiet else "false",
                 "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
                 # Each call of a function would tell the JVM its line of Python: half of the time to build a plan.
                 "spark.python.sql.dataFrameDebugging.enabled": "false",

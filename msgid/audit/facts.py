@@ -1,7 +1,7 @@
 """The bounded facts that an audit collects from a table, before they become a report.
 
-NumPy and Spark compute the same facts in different ways. `msgid.audit.findings` decides what they mean,
-and `msgid.audit.report` makes the report of them.
+DuckDB and Spark compute the facts by the same statements. `msgid.audit.findings` makes findings of the facts by the
+rules of the caller, and `msgid.audit.report` the report.
 """
 
 from __future__ import annotations

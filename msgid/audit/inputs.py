@@ -34,9 +34,8 @@ def checked_columns(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
         if name not in names:
             present = list(names)
             if argument == name == "id":  # the default too
-                is_one = len(present) == 1 and re.search(
-                    r"[;|\t]", present[0]
-                )  # the whole header, by another separator
+                # One name may be the whole header, by another separator.
+                is_one = len(present) == 1 and re.search(r"[;|\t]", present[0])
                 cure = "pass `delimiter`" if is_one else "pass `id`, or `offset` and `source`"
                 raise ValueError(f"a column named id is missing from {present}: {cure}")
             raise ValueError(

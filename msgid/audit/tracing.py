@@ -224,7 +224,8 @@ class Input:
         self._source: Source = source
         self.columns: Columns = checked_columns([*source.columns], named)
         known = known_table(source.readable)
-        self._known = known if known is not None and known.columns.source == self.columns.source else None
+        self._named = None if known is None or known.columns.source != self.columns.source else known.named
+        """How the rows of a known table name their messages; None for other tables."""
         source.scan(self.columns.names.values())  # refuses a column that cannot be read
         if self.columns.offset is not None:
             offset_in_duck(self.columns.offset, source.columns[self.columns.offset])  # refuses another type
@@ -354,9 +355,9 @@ class Input:
         if columns.id is not None:
             with suppress(ValueError):
                 id = None if values[columns.id] is None else identity(values[columns.id])
-        elif self._known is not None and self._known.named is not None:
+        elif self._named is not None:
             parsed: dict[str, Any] = {name: values_in(values[name]) for name in CARRIERS if name in values}
-            id, log = self._known.named({**values, **parsed})
+            id, log = self._named({**values, **parsed})
         at = None
         for name in filter(None, (columns.timestamp, columns.landed)):
             try:
@@ -382,11 +383,7 @@ class Input:
         """Return what the input has beside a message that it does not have: the neighbours in its log or process."""
         columns = self.columns
         lines: list[str] = []
-        names_ids = (
-            self._known is not None
-            and self._known.named is not None
-            and any(name in CARRIERS for name in self._source.readable)
-        )
+        names_ids = self._named is not None and any(name in CARRIERS for name in self._source.readable)
         if columns.id is None and not names_ids:
             lines.append(f"{self.name}: its IDs were not looked at, because no column is named id or chosen as the ID")
         logs: list[str] = []

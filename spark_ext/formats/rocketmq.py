@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _NEEDED = ("topic", "body", "brokerName", "queueId", "queueOffset", "storeTimestamp")
-_PROPERTIES, _BROKEN, _LOG, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_place", "_msgid_own"
+_PROPERTIES, _BROKEN, _LOG, _OWN = "_msgid_properties", "_msgid_broken", "_msgid_log", "_msgid_own"
 _READ = "_msgid_read"
 """Columns that `decode` adds. Spark computes a column of a query below once, and an expression at each of its uses."""
 
@@ -85,7 +85,7 @@ class _RocketMQ(MessageFormat):
         queue = integer_column(df, "queueId").try_cast("int")
         log = compiled_apart(F.struct(*log_of(F.col(_PROPERTIES), text_of(df, "topic"), queue)))
         df = df.withColumns({_LOG: log, _OWN: _own_id(F.col(_PROPERTIES))})
-        return with_position(df, _source(df, _placed()), "queueOffset", "storeTimestamp", _OWN)
+        return with_position(df, _source(df, _decoded_log()), "queueOffset", "storeTimestamp", _OWN)
 
     def rows(self, df: DataFrame, options: SimpleNamespace) -> dict[str, Column]:
         require(df, self.name, *_NEEDED)
@@ -105,7 +105,7 @@ def _rows(df: DataFrame, encoding: Encoding) -> dict[str, Column]:
     body = bytes_column(F.col("`body`"), type_of(df, "body"), encoding)
     is_decoded = _LOG in df.columns
     properties, broken = F.col(_PROPERTIES), F.col(_BROKEN)
-    log = _placed() if is_decoded else log_of(properties, topic, queue)
+    log = _decoded_log() if is_decoded else log_of(properties, topic, queue)
     own_text = properties[UNIQUE_KEY]
     own = F.col(_OWN) if is_decoded else _own_id(properties)
     source = _source(df, log)
@@ -148,7 +148,7 @@ def _own_id(properties: Column) -> Column:
     return header_identity(properties[UNIQUE_KEY].cast("binary"))
 
 
-def _placed() -> RowLog:
+def _decoded_log() -> RowLog:
     """Return the log that `decode` has computed."""
     return RowLog(*(F.col(f"{_LOG}.{name}") for name in RowLog._fields))
 
@@ -200,7 +200,7 @@ def _shown(text: Column) -> Column:
 def _with_properties(df: DataFrame) -> DataFrame:
     """Return the rows with the properties as a map, and with whether their text is not a JSON object."""
     type = type_of(df, "properties")
-    if type is None or isinstance(type, MapType | NoneType):
+    if isinstance(type, MapType | NoneType):
         given = F.lit(None) if type is None else F.col("properties")
         return df.withColumns({_PROPERTIES: given.cast(TEXT_MAP), _BROKEN: F.lit(False)})
     text = F.col("properties").cast("string")

@@ -270,9 +270,8 @@ def upsert_postgres(
         raise ValueError("cannot write a stream: call `upsert_postgres` in its foreachBatch")
     if not isinstance(conninfo, str):
         raise TypeError(f"conninfo must be text, got a value of type {type(conninfo).__name__}")
-    parts = (
-        tuple(table.split(".")) if isinstance(table, str) else tuple(table) if isinstance(table, tuple | list) else ()
-    )
+    named = table.split(".") if isinstance(table, str) else table
+    parts = tuple(named) if isinstance(named, tuple | list) else ()
     if len(parts) not in (1, 2) or not all(isinstance(part, str) and part for part in parts):
         raise ValueError(f"table must be a name or a schema and a name, got {table!r}")
     for name in (*parts[:-1], f"{parts[-1]}_conflicts", *batch_df.columns):

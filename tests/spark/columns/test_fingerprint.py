@@ -83,7 +83,7 @@ def fingerprint(expression, spark):
 def test_fingerprints_of_values_are_equal_only_for_equal_values(spark, ansi):
     """The fingerprints of two values are equal if the values are: NULL, empty, nested, NaN, maps."""
     pairs = [(pair, True) for pair in EQUAL] + [(pair, False) for pair in DIFFERENT]
-    if _compat.version() < (4, 0):  # PySpark 3.5 has no type for such an interval
+    if _compat.version() < (4, 0):  # PySpark 3.5 does not have a type for such an interval
         pairs = [(pair, is_equal) for pair, is_equal in pairs if "make_interval" not in pair[0]]
     columns = [fingerprint(side, spark) for pair, _ in pairs for side in pair]
     row = list(spark.range(1).select(*(F.hex(column).alias(f"c{n}") for n, column in enumerate(columns))).first())
