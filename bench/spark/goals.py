@@ -35,7 +35,7 @@ GOALS: Final = {
     "state": Goal(
         "a micro-batch of 1,000 rows: 1.15 of the time of an operator that does nothing, at 0.2 and 4 million IDs",
         "state_growth.py",
-        "--ids ordered random --entries 200000 4000000 --rows 1000 --per-key --ways deduplicate floor",
+        "--ids ordered random --entries 200000 4000000 --rows 1000 --per-key --ways deduplicate floor --rounds 2",
         "--ids ordered random --entries 2000 --rows 1000 --batches 2 --per-key --ways deduplicate floor",
     ),
     "process": Goal(

@@ -2,12 +2,13 @@
 
 python bench/spark/state_growth.py [--ids random ordered] [--entries 200000 1000000 4000000 10000000]
     [--rows 1000 10000 500000] [--batches 20] [--ways dropDuplicatesWithinWatermark deduplicate process]
-    [--messages 200000] [--per-key 1 10 100 1000 10000 100000] [--chart bench/spark/state_growth.svg]
+    [--rounds 1] [--messages 200000] [--per-key 1 10 100 1000 10000 100000] [--chart bench/spark/state_growth.svg]
 
 Each query fills its state, and then reads micro-batches of each size. The bytes per row are those of all files that
 RocksDB writes, when it flushes a micro-batch and when it compacts earlier ones. Spark's own metrics leave out what
 RocksDB compacts between two micro-batches. ``--per-key`` and ``--entries`` without a number leave out their part. The
-way ``floor`` is the plan of `deduplicate` with an operator that keeps nothing.
+way ``floor`` is the plan of `deduplicate` with an operator that keeps nothing. The ways alternate, and each runs once
+before the first that is measured: Java compiles a query's code for a hundred micro-batches and more.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def measured(
     spark: SparkSession, folder: str, source: str, way: str, filled: int, groups: dict[int, int]
 ) -> tuple[dict[int, BatchCost], float]:
     """Return what each size of a micro-batch costs, and the MB of the checkpoint."""
-    checkpoint = f"{source}-{way}"
+    checkpoint = tempfile.mkdtemp(dir=folder)
     watch = Watch(folder)
     watch.start()
     df = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES).parquet(source)
@@ -203,6 +204,21 @@ def measured(
         costs[rows] = BatchCost(statistics.median(millis), *cpu, written, peak)
     size = sum(path.stat().st_size for path in Path(checkpoint).rglob("*") if path.is_file()) / 1e6
     return costs, size
+
+
+def alternating(
+    spark: SparkSession, folder: str, source: str, ways: list[str], filled: int, groups: dict[int, int], rounds: int
+) -> dict[str, tuple[dict[int, BatchCost], float]]:
+    """Run the ways in turn; return the medians of `measured` for each."""
+    runs = [{way: measured(spark, folder, source, way, filled, groups) for way in ways} for _ in range(rounds)]
+    medians = {}
+    for way in ways:
+        costs, sizes = zip(*(run[way] for run in runs), strict=True)
+        by_rows = {
+            rows: BatchCost(*map(statistics.median, zip(*(one[rows] for one in costs), strict=True))) for rows in groups
+        }
+        medians[way] = by_rows, statistics.median(sizes)
+    return medians
 
 
 def messages_per_key(spark: SparkSession, folder: str, total: int, per_key: list[int]) -> dict[int, float]:
@@ -227,6 +243,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, nargs="*", default=[200_000, 1_000_000, 4_000_000, 10_000_000])
     parser.add_argument("--rows", type=int, nargs="*", default=list(MEASURED))
     parser.add_argument("--batches", type=int, help="micro-batches of each size, in place of 20, 20 and 4")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--ways", nargs="*", default=WAYS[:-1], choices=WAYS)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--per-key", type=int, nargs="*", default=[1, 10, 100, 1000, 10_000, 100_000])
@@ -253,8 +270,10 @@ def main() -> None:
             source = f"{folder}/{kind}-{entries}"
             groups = {rows: arguments.batches or MEASURED.get(rows, 4) for rows in arguments.rows}
             filled = write_all(spark, source, kind, entries, groups)
-            for way in arguments.ways:
-                costs, size = measured(spark, folder, source, way, filled, groups)
+            if not by_size:  # the first runs compile the code
+                alternating(spark, folder, source, arguments.ways, filled, groups, 1)
+            medians = alternating(spark, folder, source, arguments.ways, filled, groups, arguments.rounds)
+            for way, (costs, size) in medians.items():
                 for rows, one in costs.items():
                     rate = rows / one.millis * 1000
                     by_size.setdefault(f"{way}, {kind} IDs, {rows:,} rows", {})[entries] = rate

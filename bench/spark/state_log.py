@@ -2,7 +2,7 @@
 
 python bench/spark/state_log.py [--entries 1000000] [--rows 1000 10000] [--batches 200]
 
-All IDs are new and random, and each of 64 buckets gets its part of a micro-batch. After the state is filled, the
+All IDs are new and random, and each of 32 buckets gets its part of a micro-batch. After the state is filled, the
 script counts the values that the logs hand to Spark's state store: the lists of recent entries, the pages and filters
 of runs, and the heads.
 """
@@ -22,7 +22,7 @@ from spark_ext.streaming._state.bucket_log import HEAD, BucketLog, Entries, fixe
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import table
 
-BUCKETS = 64
+BUCKETS = 32
 KINDS = ("lists", "runs", "heads")
 
 

@@ -16,7 +16,7 @@ from spark_ext._private import watermark_of
 from spark_ext.columns.column_types import column, quoted_name
 from spark_ext.columns.fingerprint import fingerprint_of
 from spark_ext.columns.identity import id_column, identity
-from spark_ext.streaming._state.buckets import MAX_BUCKETS
+from spark_ext.streaming._state.buckets import DEFAULT_BUCKETS, MAX_BUCKETS
 from spark_ext.streaming._state_store import check_state_store
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 LATE_METRIC: Final = "rows too late for deduplicate"
 """Start of the name of the observed metric that counts rows; the rest is random, so that a query may have several."""
 LATE: Final = "late"
-DEFAULT_BUCKETS: Final = 64
 
 
 def deduplicate(

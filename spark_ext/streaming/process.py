@@ -25,7 +25,7 @@ from spark_ext.streaming._processing.history import LOGS
 from spark_ext.streaming._processing.operator import Operator
 from spark_ext.streaming._processing.packing import preparer
 from spark_ext.streaming._state.bucket_state import states
-from spark_ext.streaming._state.buckets import MAX_BUCKETS, bucket_keys
+from spark_ext.streaming._state.buckets import DEFAULT_BUCKETS, MAX_BUCKETS, bucket_keys
 from spark_ext.streaming._state.packed_rows import PACKED, packer
 from spark_ext.streaming._state_store import check_state_store
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from msgid.processing.context import AsyncHandler, Handler
     from spark_ext.columns.column_types import ColumnOrName
 
-BUCKETS: Final = 32
-"""The default number of buckets."""
 ATTEMPTS: Final = 3
 """The default number of attempts."""
 _NO_KEY: Final = (T.TimestampType, T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
@@ -61,7 +59,7 @@ def process(
     remember: timedelta | str = timedelta(days=90),
     attempts: int = ATTEMPTS,
     keep_outputs: bool = False,
-    buckets: int = BUCKETS,
+    buckets: int = DEFAULT_BUCKETS,
 ) -> DataFrame:
     """Run a handler with state on a stream; a redelivered message changes nothing, as in `msgid.processing.Processor`.
 

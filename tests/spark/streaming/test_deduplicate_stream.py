@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 import spark_ext as ids
+from spark_ext._settings import settings as session_settings
 from spark_ext.streaming.deduplicate import LATE_METRIC
 
 pytestmark = pytest.mark.spark
@@ -40,6 +41,7 @@ CONTENTS = [
 ]
 
 
+CHANGELOGS = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 WITHOUT_TIME = 10**9
 """The time of a row without one, in the model: later than all others, as the clock is in these tests."""
 
@@ -96,8 +98,11 @@ class Model:
         self.watermark = self.latest - 1000 * WITHIN
 
 
-def check(spark, folder, phases, **options):
-    """Run phases, each some micro-batches after a restart; compare with the model."""
+def check(spark, folder, phases, changelogs=False, **options):
+    """Run phases, each some micro-batches after a restart; compare with the model.
+
+    Spark writes the state as snapshots in one run and as changelogs in the next; ``changelogs`` is the first run's way.
+    """
     model, late, number, expected = Model(), 0, 0, []
     for phase in phases:
         for batch in phase:
@@ -105,7 +110,9 @@ def check(spark, folder, phases, **options):
             model.add(number, batch)
             expected += [(number, row, model.labels.get(1000 * number + n)) for n, row in enumerate(batch)]
             number += 1
-        late += ids.rows_too_late(run_to_end(stream(spark, folder, **options), folder))
+        with session_settings(spark, {CHANGELOGS: str(changelogs).lower()}):
+            late += ids.rows_too_late(run_to_end(stream(spark, folder, **options), folder))
+        changelogs = not changelogs
     found = labels(spark, folder)
     # Equal rows without time may change places.
     batches = [batch for phase in phases for batch in phase]
@@ -137,10 +144,10 @@ def test_late_rows_are_counted_in_each_form_of_a_progress():
 # A stream takes seconds, so there are few examples, and a failing one is not made smaller.
 @pytest.mark.volume
 @settings(max_examples=4, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-@given(phases=phases)
-def test_labels_of_any_stream_equal_those_of_the_model(spark, rocksdb, tmp_path_factory, phases):
+@given(phases=phases, changelogs=st.booleans())
+def test_labels_of_any_stream_equal_those_of_the_model(spark, rocksdb, tmp_path_factory, phases, changelogs):
     """Spellings, duplicates, conflicts, late rows, missing IDs and times, and restarts: the labels of the model."""
-    check(spark, tmp_path_factory.mktemp("stream"), phases, buckets=3)
+    check(spark, tmp_path_factory.mktemp("stream"), phases, changelogs, buckets=3)
 
 
 @pytest.mark.details
