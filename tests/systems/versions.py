@@ -43,9 +43,9 @@ def with_rows(page: str, rows: dict[str, str]) -> str:
     """Return the page with these rows in its table; the others stay."""
     old = rows_of(page)
     table = {**old, **rows}
-    before, after = (HEAD + "".join(f"{held[name]}\n" for name in sorted(held)) for held in (old, table))
-    assert before in page
-    return page.replace(before, after)
+    start, head, rest = page.partition(HEAD)
+    lines = [f"{table[name]}\n" for name in sorted(table)]
+    return "".join([start, head, *lines, *rest.splitlines(keepends=True)[len(old) :]])
 
 
 def row_of(name: str, passed: int, day: str) -> str:
