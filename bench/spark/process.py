@@ -29,6 +29,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import spark_ext
 from msgid.processing import Context, Message, dumps, loads
+from spark_ext.streaming._state.buckets import DEFAULT_BUCKETS
 from spark_ext.streaming._state_store import PROVIDER, ROCKSDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "id string, customer string, amount bigint, note string"
 OUTPUT = "id string, body string"
-BUCKETS = 32
 
 
 def count(state: Any, message: Message, context: Context) -> Any:
@@ -145,6 +145,7 @@ def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int
     folder = f"{folder}/{kind}"
     write(spark, f"{folder}/rate", 0, messages, some, 4, kind)
     taken: dict[str, list[float]] = {"process": [], "applyInPandas": []}
+    bucket = F.pmod(F.xxhash64("customer"), F.lit(DEFAULT_BUCKETS))
     warm: list[float] = []
     memory = 0
     for number in range(rounds + 1):
@@ -157,11 +158,10 @@ def rate(spark: SparkSession, folder: str, messages: int, keys: int, rounds: int
         warm.append(statistics.median(batch_rates(progress)[1:]))
         memory = max(memory, workers_memory())
         df = spark.read.schema(SCHEMA).parquet(f"{folder}/rate")
-        bucket = F.pmod(F.xxhash64("customer"), F.lit(BUCKETS))
         start = time.perf_counter()
         df.groupBy(bucket).applyInPandas(stateless, OUTPUT).write.format("noop").mode("overwrite").save()
         taken["applyInPandas"].append(messages / (time.perf_counter() - start))
-    numbered = stream(spark, f"{folder}/rate").withColumn("bucket", F.pmod(F.xxhash64("customer"), F.lit(BUCKETS)))
+    numbered = stream(spark, f"{folder}/rate").withColumn("bucket", bucket)
     floor = numbered.groupBy("bucket").transformWithStateInPandas(Floor(), OUTPUT, "append", "None")
     least = messages / run(floor, f"{folder}/rate-floor")[0]
     a, b = (statistics.median(taken[name]) for name in ("process", "applyInPandas"))

@@ -2,9 +2,9 @@
 
 python bench/spark/state_log.py [--entries 1000000] [--rows 1000 10000] [--batches 200]
 
-All IDs are new and random, and each of 32 buckets gets its part of a micro-batch. After the state is filled, the
-script counts the values that the logs hand to Spark's state store: the lists of recent entries, the pages and filters
-of runs, and the heads.
+All IDs are new and random, and each bucket gets its part of a micro-batch. After the state is filled, the script counts
+the values that the logs hand to Spark's state store: the lists of recent entries, the pages and filters of runs, and
+the heads.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 
 from spark_ext.streaming._labelling import CONTENT_LENGTH
 from spark_ext.streaming._state.bucket_log import HEAD, BucketLog, Entries, fixed
+from spark_ext.streaming._state.buckets import DEFAULT_BUCKETS
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from rounds import table
 
-BUCKETS = 32
 KINDS = ("lists", "runs", "heads")
 
 
@@ -73,7 +73,7 @@ def main() -> None:
     lines = []
     for rows in arguments.rows:
         written: Counter[str] = Counter()
-        buckets, draw = [Values(written) for _ in range(BUCKETS)], np.random.default_rng(1)
+        buckets, draw = [Values(written) for _ in range(DEFAULT_BUCKETS)], np.random.default_rng(1)
         add(buckets, arguments.entries, 0, draw)
         written.clear()
         for batch in range(arguments.batches):

@@ -41,11 +41,12 @@ def rows_of(page: str) -> dict[str, str]:
 
 def with_rows(page: str, rows: dict[str, str]) -> str:
     """Return the page with these rows in its table; the others stay."""
-    old = rows_of(page)
-    table = {**old, **rows}
+    table = {**rows_of(page), **rows}
     start, head, rest = page.partition(HEAD)
+    assert head
     lines = [f"{table[name]}\n" for name in sorted(table)]
-    return "".join([start, head, *lines, *rest.splitlines(keepends=True)[len(old) :]])
+    after = itertools.dropwhile(lambda line: line.startswith("|"), rest.splitlines(keepends=True))
+    return "".join([start, head, *lines, *after])
 
 
 def row_of(name: str, passed: int, day: str) -> str:

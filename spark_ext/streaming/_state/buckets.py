@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 MAX_BUCKETS: Final = 1 << 16
 DEFAULT_BUCKETS: Final = 32
-"""More buckets cost each micro-batch time, with fewer a worker has more of its rows in memory."""
+"""More buckets cost each micro-batch time; with fewer, a worker has more of its rows in memory."""
 
 _ROUND: Final = 100_800
 """2**6 * 3**2 * 5**2 * 7. Any divisor of it, such as 2, 48 or 200, is a number of partitions that get equal shares."""
